@@ -1,0 +1,174 @@
+//! The one error type of the crate: every variant carries the figures, every message says what to do.
+
+/// What can go wrong. Nothing is changed or lost when an error is returned.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The inputs hold NaN or an infinity.
+    #[error("X contains NaN or infinity: X[{row}, {column}] is {value}; remove the row, or impute the value first")]
+    NonFiniteInput {
+        /// Row of the first such value.
+        row: usize,
+        /// Column of the first such value.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
+    /// There is nothing to learn from.
+    #[error("X has {rows} rows and {columns} columns; at least one of each is needed")]
+    EmptyInput {
+        /// Number of rows found.
+        rows: usize,
+        /// Number of columns found.
+        columns: usize,
+    },
+    /// Two things that belong together differ in size.
+    #[error("{what}: expected {expected}, found {found}")]
+    ShapeMismatch {
+        /// Which dimension of which array.
+        what: &'static str,
+        /// The size that fits.
+        expected: usize,
+        /// The size that was given.
+        found: usize,
+    },
+    /// An array handed to an operator is not row-major and contiguous.
+    #[error("{what} must be row-major and contiguous; call `as_standard_layout` on it first")]
+    NotRowMajor {
+        /// Which array.
+        what: &'static str,
+    },
+    /// Compressed rows that do not describe a matrix.
+    #[error("the sparse matrix is not valid at row {row}: {reason}; rebuild it, e.g. with `sum_duplicates`")]
+    InvalidSparse {
+        /// The first row that is wrong.
+        row: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A classifier needs two classes.
+    #[error("the targets have {classes} class; a classifier needs at least 2 classes")]
+    TooFewClasses {
+        /// Number of classes found.
+        classes: usize,
+    },
+    /// A label is not below the number of classes.
+    #[error("label {label} of point {row} is not below the number of classes, {classes}")]
+    InvalidLabel {
+        /// The point.
+        row: usize,
+        /// Its label.
+        label: usize,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// A target is not a probability.
+    #[error("target {value} of point {row}, class {class} is not a probability; targets must lie between 0 and 1")]
+    InvalidTarget {
+        /// The point.
+        row: usize,
+        /// The class.
+        class: usize,
+        /// The value found.
+        value: f64,
+    },
+    /// A target distribution does not sum to one.
+    #[error("the targets of point {row} sum to {sum}, not to 1; divide each row by its sum")]
+    TargetSum {
+        /// The point.
+        row: usize,
+        /// The sum found.
+        sum: f64,
+    },
+    /// A sample weight is negative or not finite.
+    #[error("sample weight {value} of point {row} must be finite and not negative")]
+    InvalidWeight {
+        /// The point.
+        row: usize,
+        /// The weight found.
+        value: f64,
+    },
+    /// All sample weights are zero.
+    #[error("all sample weights are zero; at least one point must count")]
+    AllWeightsZero,
+    /// A hyperparameter or option is out of its range.
+    #[error("{name} is {value}, but must be {requirement}")]
+    InvalidParameter {
+        /// Its name.
+        name: &'static str,
+        /// The value found.
+        value: f64,
+        /// What it must be.
+        requirement: &'static str,
+    },
+    /// A precomputed kernel matrix is not symmetric.
+    #[error(
+        "the precomputed kernel matrix is not symmetric: entries [{row}, {column}] and [{column}, {row}] differ by \
+         {difference}; use (K + K.T) / 2 if that is rounding"
+    )]
+    NotSymmetric {
+        /// Row of the worst pair.
+        row: usize,
+        /// Column of the worst pair.
+        column: usize,
+        /// How far apart the two entries are.
+        difference: f64,
+    },
+    /// A precomputed kernel matrix cannot come as sparse rows.
+    #[error("a precomputed kernel matrix must be dense; call .toarray() on it")]
+    SparsePrecomputed,
+    /// Something large would not fit.
+    #[error(
+        "{what} needs {needed} bytes ({:.1} GB), but only {allowed} bytes ({:.1} GB) may be used; take fewer points, \
+         store the kernel in single precision, use a linear kernel, or raise the memory limit",
+        *needed as f64 / 1e9, *allowed as f64 / 1e9
+    )]
+    MemoryLimit {
+        /// What would have been allocated.
+        what: &'static str,
+        /// Bytes it takes.
+        needed: u64,
+        /// Bytes that may be used.
+        allowed: u64,
+    },
+    /// The exact solver was asked for a model it cannot do.
+    #[error("the exact solver works for {requirement} only; use the iterative solver \"newton-cg\"")]
+    ExactUnsupported {
+        /// What it does work for.
+        requirement: &'static str,
+    },
+    /// A Cholesky factorisation failed.
+    #[error(
+        "the kernel matrix of class {class} is not positive semidefinite: its Cholesky factorisation failed; check a \
+         precomputed kernel for negative eigenvalues"
+    )]
+    NotPositiveDefinite {
+        /// The class.
+        class: usize,
+    },
+    /// The objective or its gradient left the range of floating point numbers.
+    #[error(
+        "the fit left the range of floating point numbers after {steps} steps; scale the inputs, or reduce the \
+         variance (largest: {variance})"
+    )]
+    NotFinite {
+        /// Newton steps done.
+        steps: usize,
+        /// The largest variance of the prior.
+        variance: f64,
+    },
+    /// The work was interrupted by the user.
+    #[error("interrupted")]
+    Interrupted,
+    /// The threads could not be started.
+    #[error("could not start {threads} threads: {reason}; ask for fewer")]
+    Threads {
+        /// Number of threads asked for.
+        threads: usize,
+        /// The operating system's reason.
+        reason: String,
+    },
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

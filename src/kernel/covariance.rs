@@ -1,0 +1,86 @@
+//! What a covariance function is.
+
+use super::{KernelOperator, Precision};
+use crate::context::Context;
+use crate::data::{Inputs, TileScratch};
+use crate::error::{Error, Result};
+use ndarray::{ArrayView2, ArrayViewMut2};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A positive hyperparameter, learned as its logarithm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// What it is called, e.g. `inverse_width` or `inverse_width[3]`.
+    pub name: String,
+    /// Its value, not the logarithm.
+    pub value: f64,
+}
+
+impl Parameter {
+    /// Fails unless `value` is positive and finite.
+    pub fn check(name: &'static str, value: f64) -> Result<()> {
+        if value > 0.0 && value.is_finite() {
+            Ok(())
+        } else {
+            Err(Error::InvalidParameter { name, value, requirement: "positive and finite" })
+        }
+    }
+}
+
+/// A covariance function without its variance.
+pub trait Covariance: std::fmt::Debug + Send + Sync {
+    /// Its name, e.g. `rbf`.
+    fn name(&self) -> &'static str;
+
+    /// The shape parameters.
+    fn parameters(&self) -> Vec<Parameter>;
+
+    /// The same function with other values of its parameters, in the order of [`Covariance::parameters`].
+    fn with_parameters(&self, values: &[f64]) -> Result<Arc<dyn Covariance>>;
+
+    /// The matrix over the training points x.
+    fn operator(&self, context: &Context, x: &Inputs, precision: Precision) -> Result<Box<dyn KernelOperator>>;
+
+    /// out = M(X*, X) S: values at the points of `test` of functions given by their coefficients S at those of `train`.
+    fn cross_apply(
+        &self,
+        context: &Context,
+        out: ArrayViewMut2<'_, f64>,
+        test: &Inputs,
+        train: &Inputs,
+        s: ArrayView2<'_, f64>,
+    ) -> Result<()>;
+}
+
+/// A covariance function that is evaluated entry by entry, a tile at a time, and stored as a dense matrix.
+pub trait PointwiseCovariance: std::fmt::Debug + Send + Sync {
+    /// Fills `out`, row-major, with M for the given rows of `a` and of `b`.
+    fn tile(&self, out: &mut [f64], a: (&Inputs, Range<usize>), b: (&Inputs, Range<usize>), scratch: &mut TileBuffers);
+
+    /// gradient[θ] += Σ_ij t_ij ∂M_ij/∂log θ over one tile of the training matrix; `t` may be overwritten.
+    fn tile_gradient(
+        &self,
+        gradient: &mut [f64],
+        t: &mut [f64],
+        x: &Inputs,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        scratch: &mut TileBuffers,
+    );
+
+    /// Number of shape parameters.
+    fn parameter_count(&self) -> usize;
+
+    /// M of a point with itself.
+    fn at_zero(&self) -> f64;
+}
+
+/// Buffers of one thread for the tiles of a [`PointwiseCovariance`].
+#[derive(Debug, Default)]
+pub struct TileBuffers {
+    pub(crate) inner: TileScratch,
+    pub(crate) left: Vec<f64>,
+    pub(crate) right: Vec<f64>,
+    pub(crate) product: Vec<f64>,
+}

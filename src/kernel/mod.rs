@@ -1,0 +1,28 @@
+//! Kernels: covariance functions, and the matrices they make of the training points.
+//!
+//! A [`Covariance`] is a function of two points with shape parameters; its variance v is kept apart, in
+//! [`KernelBlocks`], so that one matrix M serves all classes that differ in v only (seed 000, section 6.2). Made of n
+//! training points it becomes a [`KernelOperator`], which is all that fitting ever sees. A new covariance function is one
+//! new file: a [`Profile`] where it is a function of the distance, a [`Covariance`] otherwise.
+
+mod blocks;
+mod covariance;
+mod dense;
+mod full;
+mod linear;
+mod operator;
+mod packed;
+mod precomputed;
+mod rbf;
+mod stationary;
+
+pub use blocks::{Block, KernelBlocks};
+pub use covariance::{Covariance, Parameter, PointwiseCovariance};
+pub use dense::DenseOperator;
+pub use full::FullOperator;
+pub use linear::{Linear, LinearDense, LinearSparse};
+pub use operator::KernelOperator;
+pub use packed::Precision;
+pub use precomputed::Precomputed;
+pub use rbf::{Gaussian, Rbf};
+pub use stationary::{Profile, Stationary, Widths};

@@ -1,0 +1,46 @@
+//! What fitting needs of a kernel matrix.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::workspace::Workspace;
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
+
+/// The matrix M of a covariance function over the n training points, in whatever form makes its products fast.
+///
+/// Arrays are n × k, row-major and contiguous; k is free. Results do not depend on the number of threads.
+pub trait KernelOperator: std::fmt::Debug + Send + Sync {
+    /// Number of points n.
+    fn points(&self) -> usize;
+
+    /// out = M S.
+    fn apply(
+        &self,
+        context: &Context,
+        work: &mut Workspace,
+        out: ArrayViewMut2<'_, f64>,
+        s: ArrayView2<'_, f64>,
+    ) -> Result<()>;
+
+    /// The diagonal of M.
+    fn diagonal(&self) -> Array1<f64>;
+
+    /// Σ_p e_pᵀ (∂M/∂log θ) f_p over the columns of E and F, for every shape parameter θ, in the order of
+    /// [`Covariance::parameters`](super::Covariance::parameters).
+    fn gradient(&self, context: &Context, e: ArrayView2<'_, f64>, f: ArrayView2<'_, f64>) -> Result<Vec<f64>>;
+
+    /// M itself, for exact solvers and tests. What is here takes it column by column from products.
+    fn to_dense(&self, context: &Context) -> Result<Array2<f64>> {
+        const BLOCK: usize = 64;
+        let n = self.points();
+        let mut dense = Array2::zeros((n, n));
+        let mut work = Workspace::default();
+        for start in (0..n).step_by(BLOCK) {
+            let columns = start..(start + BLOCK).min(n);
+            let unit = Array2::from_shape_fn((n, columns.len()), |(i, j)| f64::from(u8::from(i == columns.start + j)));
+            let mut product = Array2::zeros(unit.raw_dim());
+            self.apply(context, &mut work, product.view_mut(), unit.view())?;
+            dense.slice_mut(s![.., columns]).assign(&product);
+        }
+        Ok(dense)
+    }
+}

@@ -1,0 +1,57 @@
+//! The coupling of the class functions through the likelihood of the targets.
+
+mod softmax;
+
+pub use softmax::Softmax;
+
+use crate::error::Result;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+
+/// Value, first and second derivative of a function of one variable.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Along {
+    /// The value.
+    pub value: f64,
+    /// The first derivative.
+    pub slope: f64,
+    /// The second derivative.
+    pub curvature: f64,
+}
+
+/// Σ_i w_i ℓ_i(u_i), a convex function of the class functions u at the training points (n × C, row-major).
+pub trait Likelihood: std::fmt::Debug + Send + Sync {
+    /// What is kept of a point u in order to multiply with the second derivative W there.
+    type Curvature: Send + Sync;
+
+    /// Number of points n.
+    fn points(&self) -> usize;
+
+    /// Number of class functions C.
+    fn classes(&self) -> usize;
+
+    /// Room for the curvature, made once and used again.
+    fn new_curvature(&self) -> Self::Curvature;
+
+    /// Returns the value at u and writes the gradient g and the curvature there.
+    fn evaluate(
+        &self,
+        u: ArrayView2<'_, f64>,
+        g: ArrayViewMut2<'_, f64>,
+        curvature: &mut Self::Curvature,
+    ) -> Result<f64>;
+
+    /// out = W B.
+    fn apply_curvature(
+        &self,
+        curvature: &Self::Curvature,
+        out: ArrayViewMut2<'_, f64>,
+        b: ArrayView2<'_, f64>,
+    ) -> Result<()>;
+
+    /// The function λ ↦ Σ_i w_i ℓ_i(u_i + λ d_i) at `step`.
+    fn along(&self, u: ArrayView2<'_, f64>, direction: ArrayView2<'_, f64>, step: f64) -> Result<Along>;
+
+    /// D (n × C) where W_i = D_i − D_i 1 1ᵀ D_i / Σ_c D_ic, as for softmax; `None` for other likelihoods. The exact
+    /// solver needs it.
+    fn diagonal_part(&self, curvature: &Self::Curvature) -> Option<Array2<f64>>;
+}

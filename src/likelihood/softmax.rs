@@ -1,0 +1,184 @@
+//! Multinomial logistic likelihood: ℓ_i = log Σ_c exp(u_ic) − y_iᵀ u_i.
+
+use super::{Along, Likelihood};
+use crate::data::{Targets, check_shape, row_major, row_major_mut};
+use crate::error::Result;
+use crate::parallel::{PARTS, part_len, sum_over_parts};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
+use rayon::prelude::*;
+
+/// The softmax likelihood of targets with weights.
+#[derive(Debug, Clone)]
+pub struct Softmax {
+    targets: Targets,
+}
+
+impl Softmax {
+    /// The likelihood of the given targets.
+    #[must_use]
+    pub fn new(targets: Targets) -> Self {
+        Self { targets }
+    }
+
+    /// The targets.
+    #[must_use]
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// Turns class functions into log probabilities, row by row.
+    pub fn log_probabilities(u: &mut Array2<f64>) {
+        for mut row in u.axis_iter_mut(Axis(0)) {
+            let largest = row.fold(f64::NEG_INFINITY, |m, &x| m.max(x));
+            let log_sum = largest + row.iter().map(|x| (x - largest).exp()).sum::<f64>().ln();
+            row.mapv_inplace(|x| x - log_sum);
+        }
+    }
+
+    fn check(&self, u: &ArrayView2<'_, f64>) -> Result<()> {
+        check_shape("the rows of u must be the points", self.points(), u.nrows())?;
+        check_shape("the columns of u must be the classes", self.classes(), u.ncols())
+    }
+}
+
+impl Likelihood for Softmax {
+    /// π, n × C row-major.
+    type Curvature = Vec<f64>;
+
+    fn points(&self) -> usize {
+        self.targets.points()
+    }
+
+    fn classes(&self) -> usize {
+        self.targets.classes()
+    }
+
+    fn new_curvature(&self) -> Vec<f64> {
+        vec![0.0; self.points() * self.classes()]
+    }
+
+    fn evaluate(&self, u: ArrayView2<'_, f64>, mut g: ArrayViewMut2<'_, f64>, pi: &mut Vec<f64>) -> Result<f64> {
+        self.check(&u)?;
+        check_shape("the rows of g must be those of u", u.nrows(), g.nrows())?;
+        check_shape("the columns of g must be those of u", u.ncols(), g.ncols())?;
+        let classes = self.classes();
+        let (u, g) = (row_major("u", &u)?, row_major_mut("g", &mut g)?);
+        let rows = part_len(self.points());
+        let len = rows * classes;
+        let mut partial = [0.0; PARTS];
+        let arrays = u.par_chunks(len).zip(g.par_chunks_mut(len)).zip(pi.par_chunks_mut(len));
+        partial.par_iter_mut().zip(arrays).enumerate().for_each(|(part, (sum, ((u, g), pi)))| {
+            let rows = part * rows..;
+            let points = u.chunks(classes).zip(g.chunks_mut(classes)).zip(pi.chunks_mut(classes));
+            for (row, ((u, g), pi)) in rows.zip(points) {
+                let weight = self.targets.weight(row);
+                let mut loss = softmax(pi, u);
+                g.iter_mut().zip(&*pi).for_each(|(g, pi)| *g = weight * pi);
+                self.targets.for_row(row, |class, y| {
+                    g[class] -= weight * y;
+                    loss -= y * u[class];
+                });
+                *sum += weight * loss;
+            }
+        });
+        Ok(partial.iter().sum())
+    }
+
+    fn apply_curvature(&self, pi: &Vec<f64>, mut out: ArrayViewMut2<'_, f64>, b: ArrayView2<'_, f64>) -> Result<()> {
+        self.check(&b)?;
+        check_shape("the columns of the product must be those of B", b.ncols(), out.ncols())?;
+        let classes = self.classes();
+        let rows = part_len(self.points());
+        let len = rows * classes;
+        let (b, out) = (row_major("B", &b)?, row_major_mut("the product", &mut out)?);
+        let arrays = out.par_chunks_mut(len).zip(b.par_chunks(len)).zip(pi.par_chunks(len));
+        arrays.enumerate().for_each(|(part, ((out, b), pi))| {
+            let points = out.chunks_mut(classes).zip(b.chunks(classes)).zip(pi.chunks(classes));
+            for (row, ((out, b), pi)) in (part * rows..).zip(points) {
+                let weight = self.targets.weight(row);
+                let mean: f64 = pi.iter().zip(b).map(|(pi, b)| pi * b).sum();
+                for ((out, b), pi) in out.iter_mut().zip(b).zip(pi) {
+                    *out = weight * pi * (b - mean);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn along(&self, u: ArrayView2<'_, f64>, direction: ArrayView2<'_, f64>, step: f64) -> Result<Along> {
+        self.check(&u)?;
+        self.check(&direction)?;
+        let classes = self.classes();
+        let (u, d) = (row_major("u", &u)?, row_major("the direction", &direction)?);
+        // Three sums in one pass: the parts of each are kept apart and added in order.
+        let rows = part_len(self.points());
+        let len = rows * classes;
+        let mut partial = [[0.0; 3]; PARTS];
+        let arrays = u.par_chunks(len).zip(d.par_chunks(len));
+        partial.par_iter_mut().zip(arrays).enumerate().for_each(|(part, (sums, (u, d)))| {
+            for (row, (u, d)) in (part * rows..).zip(u.chunks(classes).zip(d.chunks(classes))) {
+                let terms = self.along_point(row, u, d, step);
+                sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+            }
+        });
+        let sum = |i: usize| partial.iter().map(|part| part[i]).sum();
+        Ok(Along { value: sum(0), slope: sum(1), curvature: sum(2) })
+    }
+
+    fn diagonal_part(&self, pi: &Vec<f64>) -> Option<Array2<f64>> {
+        let classes = self.classes();
+        Some(Array2::from_shape_fn((self.points(), classes), |(i, c)| self.targets.weight(i) * pi[i * classes + c]))
+    }
+}
+
+impl Softmax {
+    /// w ℓ(u + λ d) of one point with its first two derivatives in λ.
+    fn along_point(&self, row: usize, u: &[f64], d: &[f64], step: f64) -> [f64; 3] {
+        let at = |(u, d): (&f64, &f64)| u + step * d;
+        let largest = u.iter().zip(d).map(at).fold(f64::NEG_INFINITY, f64::max);
+        let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+        for (u, d) in u.iter().zip(d) {
+            let e = (at((u, d)) - largest).exp();
+            sum += e;
+            first += e * d;
+            second += e * d * d;
+        }
+        let mean = first / sum;
+        // Rounding may take a variance below zero.
+        let variance = (second / sum - mean * mean).max(0.0);
+        let mut value = largest + sum.ln();
+        let mut slope = mean;
+        self.targets.for_row(row, |class, y| {
+            value -= y * at((&u[class], &d[class]));
+            slope -= y * d[class];
+        });
+        let weight = self.targets.weight(row);
+        [weight * value, weight * slope, weight * variance]
+    }
+
+    /// Σ_i w_i ℓ_i of log probabilities.
+    #[must_use]
+    pub fn loss(&self, log_probabilities: ArrayView2<'_, f64>) -> f64 {
+        let n = self.points();
+        sum_over_parts(n, n * self.classes(), |rows| {
+            let mut sum = 0.0;
+            for row in rows {
+                let weight = self.targets.weight(row);
+                self.targets.for_row(row, |class, y| sum -= weight * y * log_probabilities[[row, class]]);
+            }
+            sum
+        })
+    }
+}
+
+/// Writes π = softmax(u) and returns log Σ exp(u).
+fn softmax(pi: &mut [f64], u: &[f64]) -> f64 {
+    let largest = u.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut sum = 0.0;
+    for (pi, u) in pi.iter_mut().zip(u) {
+        *pi = (u - largest).exp();
+        sum += *pi;
+    }
+    pi.iter_mut().for_each(|pi| *pi /= sum);
+    largest + sum.ln()
+}

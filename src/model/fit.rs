@@ -1,0 +1,92 @@
+//! Fitting a model at fixed hyperparameters.
+
+use super::{Model, ModelSpec};
+use crate::context::Context;
+use crate::data::{Inputs, Targets, check_shape};
+use crate::error::Result;
+use crate::kernel::Precision;
+use crate::likelihood::{Likelihood, Softmax};
+use crate::prior::JointPrior;
+use crate::solve::{CgParams, ConjugateGradients, ExactDirection, NewtonInfo, NewtonParams, NewtonResult, newton};
+use std::time::{Duration, Instant};
+
+/// How the linear systems of Newton's method are solved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Solver {
+    /// Conjugate gradients in the inner product of the kernel: products only, any size.
+    #[default]
+    NewtonCg,
+    /// Cholesky factors: O(Cn³), flat classes; for checking, and for small data.
+    Exact,
+}
+
+/// Options of a fit.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FitOptions {
+    /// The solver.
+    pub solver: Solver,
+    /// The outer iteration.
+    pub newton: NewtonParams,
+    /// The inner iteration.
+    pub cg: CgParams,
+    /// How stored kernel matrices are kept.
+    pub precision: Precision,
+}
+
+/// How a fit went.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FitInfo {
+    /// The iteration.
+    pub newton: NewtonInfo,
+    /// Making the kernel matrices.
+    pub kernel_time: Duration,
+    /// All of it.
+    pub total_time: Duration,
+}
+
+impl ModelSpec {
+    /// Fits the model to inputs and targets.
+    pub fn fit(
+        &self,
+        context: &Context,
+        x: &Inputs,
+        targets: Targets,
+        options: &FitOptions,
+    ) -> Result<(Model, FitInfo)> {
+        options.newton.check()?;
+        check_shape("the number of targets must be that of the rows of X", x.rows(), targets.points())?;
+        check_shape(
+            "the number of classes of the targets must be that of the model",
+            self.mixing.classes(),
+            targets.classes(),
+        )?;
+        let start = Instant::now();
+        context.install(|| {
+            let prior = self.prior(context, x, options.precision)?;
+            let kernel_time = start.elapsed();
+            let found = minimise(context, &prior, &Softmax::new(targets), options)?;
+            let intercepts = prior.intercepts(found.alpha.view());
+            let model = Model::new(self.clone(), x.clone(), found.alpha, intercepts)?;
+            Ok((model, FitInfo { newton: found.info, kernel_time, total_time: start.elapsed() }))
+        })
+    }
+}
+
+/// Minimises Φ with the solver asked for.
+fn minimise<L: Likelihood>(
+    context: &Context,
+    prior: &JointPrior,
+    likelihood: &L,
+    options: &FitOptions,
+) -> Result<NewtonResult> {
+    match options.solver {
+        Solver::NewtonCg => {
+            let mut direction = ConjugateGradients::new(options.cg, likelihood.points(), likelihood.classes());
+            newton(context, prior, likelihood, None, &mut direction, &options.newton)
+        }
+        Solver::Exact => {
+            let mut direction = ExactDirection::new(context, prior)?;
+            newton(context, prior, likelihood, None, &mut direction, &options.newton)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A fitted model and its predictions.
+
+use super::ModelSpec;
+use crate::context::Context;
+use crate::data::{Inputs, check_shape, view};
+use crate::error::Result;
+use crate::likelihood::Softmax;
+use ndarray::{Array1, Array2, ArrayView2};
+
+/// A fitted model: the training points with their coefficients α. It holds no kernel matrix.
+#[derive(Debug, Clone)]
+pub struct Model {
+    spec: ModelSpec,
+    train: Inputs,
+    alpha: Array2<f64>,
+    intercepts: Array1<f64>,
+    /// v_p (α·mix)_p, grouped by covariance function: what predictions multiply.
+    coefficients: Vec<(Vec<usize>, Array2<f64>)>,
+}
+
+impl Model {
+    /// Puts a model together from its parts, as after loading one.
+    pub fn new(spec: ModelSpec, train: Inputs, alpha: Array2<f64>, intercepts: Array1<f64>) -> Result<Self> {
+        let (functions, classes) = (spec.mixing.functions(), spec.mixing.classes());
+        check_shape("there must be one kernel block for every function of the prior", functions, spec.blocks.len())?;
+        check_shape("α must have one row for every training point", train.rows(), alpha.nrows())?;
+        check_shape("α must have one column for every class", classes, alpha.ncols())?;
+        check_shape("there must be one intercept for every class", classes, intercepts.len())?;
+        let alpha = if alpha.is_standard_layout() { alpha } else { alpha.as_standard_layout().into_owned() };
+        let mut mixed = Array2::zeros((alpha.nrows(), functions));
+        spec.mixing.to_functions(mixed.view_mut(), alpha.view())?;
+        let mut coefficients = Vec::new();
+        for matrix in 0..spec.covariances.len() {
+            let users: Vec<usize> = (0..functions).filter(|&p| spec.blocks[p].matrix == matrix).collect();
+            let of_users = |(i, k): (usize, usize)| spec.blocks[users[k]].variance * mixed[[i, users[k]]];
+            let values = Array2::from_shape_fn((alpha.nrows(), users.len()), of_users);
+            coefficients.push((users, values));
+        }
+        Ok(Self { spec, train, alpha, intercepts, coefficients })
+    }
+
+    /// The description of the model.
+    #[must_use]
+    pub fn spec(&self) -> &ModelSpec {
+        &self.spec
+    }
+
+    /// The training points.
+    #[must_use]
+    pub fn train(&self) -> &Inputs {
+        &self.train
+    }
+
+    /// α, n × C.
+    #[must_use]
+    pub fn alpha(&self) -> ArrayView2<'_, f64> {
+        self.alpha.view()
+    }
+
+    /// The intercepts b_c.
+    #[must_use]
+    pub fn intercepts(&self) -> &Array1<f64> {
+        &self.intercepts
+    }
+
+    /// The class functions u at other points, one row a point.
+    pub fn decision_function(&self, context: &Context, x: &Inputs) -> Result<Array2<f64>> {
+        context.install(|| {
+            let shape = (x.rows(), self.spec.mixing.functions());
+            let mut functions = vec![0.0; shape.0 * shape.1];
+            for (covariance, (users, coefficients)) in self.spec.covariances.iter().zip(&self.coefficients) {
+                let mut values = Array2::zeros((x.rows(), users.len()));
+                covariance.cross_apply(context, values.view_mut(), x, &self.train, coefficients.view())?;
+                for (i, values) in values.outer_iter().enumerate() {
+                    users.iter().zip(values).for_each(|(p, value)| functions[i * shape.1 + p] = *value);
+                }
+            }
+            let mut u = Array2::zeros((x.rows(), self.spec.mixing.classes()));
+            self.spec.mixing.to_classes(u.view_mut(), view(shape, &functions)?)?;
+            Ok(u + &self.intercepts)
+        })
+    }
+
+    /// Logarithms of the class probabilities at other points, one row a point.
+    pub fn predict_log_proba(&self, context: &Context, x: &Inputs) -> Result<Array2<f64>> {
+        let mut u = self.decision_function(context, x)?;
+        Softmax::log_probabilities(&mut u);
+        Ok(u)
+    }
+
+    /// Class probabilities at other points, one row a point.
+    pub fn predict_proba(&self, context: &Context, x: &Inputs) -> Result<Array2<f64>> {
+        Ok(self.predict_log_proba(context, x)?.mapv_into(f64::exp))
+    }
+
+    /// The most probable class of other points.
+    pub fn predict(&self, context: &Context, x: &Inputs) -> Result<Vec<usize>> {
+        let u = self.decision_function(context, x)?;
+        Ok(u.outer_iter().map(|u| (0..u.len()).fold(0, |best, c| if u[c] > u[best] { c } else { best })).collect())
+    }
+}

@@ -1,0 +1,123 @@
+//! Parallel loops and sums whose results do not depend on the number of threads.
+//!
+//! Every array is cut into at most [`PARTS`] parts; where the cuts fall depends on its length alone. A thread works on
+//! whole parts, and partial sums are added in the order of the parts, so one thread and sixty-four give the same bits.
+
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Largest number of parts an array is cut into.
+pub const PARTS: usize = 64;
+
+/// Below this many entries a loop stays on the calling thread: waking others would take longer.
+const SEQUENTIAL: usize = 8192;
+
+/// Number of items in each part but the last.
+#[must_use]
+pub fn part_len(items: usize) -> usize {
+    items.div_ceil(PARTS).max(1)
+}
+
+/// Calls `work` once for every part of `0..items` and returns the sum of what it returns.
+pub fn sum_over_parts(items: usize, entries: usize, work: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
+    let len = part_len(items);
+    let mut partial = [0.0; PARTS];
+    let partial = &mut partial[..items.div_ceil(len)];
+    let one = |part: usize, sum: &mut f64| *sum = work(part * len..((part + 1) * len).min(items));
+    if entries < SEQUENTIAL {
+        partial.iter_mut().enumerate().for_each(|(part, sum)| one(part, sum));
+    } else {
+        partial.par_iter_mut().enumerate().for_each(|(part, sum)| one(part, sum));
+    }
+    partial.iter().sum()
+}
+
+/// ⟨a, b⟩ with a fixed order of summation.
+#[must_use]
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    sum_over_parts(a.len(), a.len(), |part| dot_sequential(&a[part.clone()], &b[part]))
+}
+
+/// ⟨a, b⟩ on one thread. Eight running sums let the compiler use whole registers.
+#[must_use]
+pub fn dot_sequential(a: &[f64], b: &[f64]) -> f64 {
+    let (a_blocks, a_rest) = a.as_chunks::<8>();
+    let (b_blocks, b_rest) = b.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for (x, y) in a_blocks.iter().zip(b_blocks) {
+        for lane in 0..8 {
+            sums[lane] += x[lane] * y[lane];
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
+    sums.iter().sum::<f64>() + rest
+}
+
+/// max |a|; NaN if any entry is NaN.
+#[must_use]
+pub fn max_abs(a: &[f64]) -> f64 {
+    let larger = |m: f64, x: f64| if x > m || x.is_nan() { x } else { m };
+    let len = part_len(a.len());
+    let part = |p: &[f64]| p.iter().map(|x| x.abs()).fold(0.0, larger);
+    if a.len() < SEQUENTIAL { part(a) } else { a.par_chunks(len).map(part).reduce(|| 0.0, larger) }
+}
+
+/// Calls `work` for matching parts of one array that is written and several that are read.
+pub fn update<const N: usize>(out: &mut [f64], read: [&[f64]; N], work: impl Fn(&mut [f64], [&[f64]; N]) + Sync) {
+    let items = out.len();
+    let len = part_len(items);
+    let one = |(part, out): (usize, &mut [f64])| {
+        let range = part * len..part * len + out.len();
+        work(out, read.map(|r| &r[range.clone()]));
+    };
+    if items < SEQUENTIAL {
+        out.chunks_mut(len).enumerate().for_each(one);
+    } else {
+        out.par_chunks_mut(len).enumerate().for_each(one);
+    }
+}
+
+/// y += a x.
+pub fn axpy(y: &mut [f64], a: f64, x: &[f64]) {
+    update(y, [x], |y, [x]| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
+}
+
+/// y = x + b y.
+pub fn xpby(y: &mut [f64], x: &[f64], b: f64) {
+    update(y, [x], |y, [x]| y.iter_mut().zip(x).for_each(|(y, x)| *y = x + b * *y));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn dot_agrees_with_a_plain_loop(values in prop::collection::vec((-1e3..1e3, -1e3..1e3), 0..400)) {
+            let (a, b): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
+            let plain: f64 = a.iter().zip(&b).map(|(x, y)| x * y).sum();
+            let scale: f64 = a.iter().zip(&b).map(|(x, y)| (x * y).abs()).sum();
+            prop_assert!((dot(&a, &b) - plain).abs() <= 1e-14 * scale);
+        }
+    }
+
+    #[test]
+    fn sums_have_the_same_bits_for_any_number_of_threads() {
+        let a: Vec<f64> = (0..100_003).map(|i| f64::from(i % 1013).sin()).collect();
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| dot(&a, &a)).to_bits()
+        };
+        assert_eq!(with(1), with(2));
+        assert_eq!(with(1), with(7));
+    }
+
+    #[test]
+    fn max_abs_shows_nan() {
+        let mut a = vec![1.0; 20_000];
+        assert!((max_abs(&a) - 1.0).abs() < f64::EPSILON);
+        a[13_000] = f64::NAN;
+        assert!(max_abs(&a).is_nan());
+    }
+}

@@ -1,0 +1,26 @@
+//! How independent functions become class functions.
+
+use crate::error::Result;
+use ndarray::{ArrayView2, ArrayViewMut2};
+
+/// The C × P matrix `mix` with u_c = Σ_p mix[c, p] ŭ_p, given by its products; it is never stored.
+///
+/// Arrays have one row a point; their columns are the classes (or functions), once or several times side by side.
+pub trait Mixing: std::fmt::Debug + Send + Sync {
+    /// Number of classes C.
+    fn classes(&self) -> usize;
+
+    /// Number of independent functions P.
+    fn functions(&self) -> usize;
+
+    /// out = S·mix, from classes to functions.
+    fn to_functions(&self, out: ArrayViewMut2<'_, f64>, s: ArrayView2<'_, f64>) -> Result<()>;
+
+    /// out = R·mixᵀ, from functions to classes.
+    fn to_classes(&self, out: ArrayViewMut2<'_, f64>, r: ArrayView2<'_, f64>) -> Result<()>;
+
+    /// Whether `mix` is the identity, so that both products may be left out.
+    fn is_identity(&self) -> bool {
+        false
+    }
+}

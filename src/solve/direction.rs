@@ -1,0 +1,66 @@
+//! The seam between Newton's method and the ways of solving its linear systems.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::likelihood::Likelihood;
+use crate::prior::JointPrior;
+use crate::workspace::Workspace;
+use ndarray::Array2;
+
+/// Where Newton's method stands.
+#[derive(Debug)]
+pub struct NewtonPoint<'a, L: Likelihood> {
+    /// K̃.
+    pub prior: &'a JointPrior,
+    /// The likelihood.
+    pub likelihood: &'a L,
+    /// Its second derivative W here.
+    pub curvature: &'a L::Curvature,
+    /// r = −(α + g), the right-hand side.
+    pub r: &'a Array2<f64>,
+    /// The relative accuracy η that suffices, in the norm of K̃.
+    pub forcing: f64,
+}
+
+/// A step s with its image K̃s, which makes the line search free of products.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// s.
+    pub s: Array2<f64>,
+    /// K̃s.
+    pub image: Array2<f64>,
+}
+
+impl Step {
+    /// Room for a step, made once per fit.
+    #[must_use]
+    pub fn zeros(points: usize, classes: usize) -> Self {
+        Self { s: Array2::zeros((points, classes)), image: Array2::zeros((points, classes)) }
+    }
+}
+
+/// What computing a direction took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DirectionInfo {
+    /// Products with K̃.
+    pub products: usize,
+    /// Steps of the inner iteration; 0 for an exact solution.
+    pub steps: usize,
+    /// ‖r‖² in the norm of K̃, where it is known; steers the forcing.
+    pub squared_norm: Option<f64>,
+}
+
+/// Solves (I + W K̃) s = r, exactly or to the accuracy asked for.
+pub trait NewtonDirection<L: Likelihood> {
+    /// Its name, for the user.
+    fn name(&self) -> &'static str;
+
+    /// Writes s and K̃s to `step`.
+    fn solve(
+        &mut self,
+        context: &Context,
+        work: &mut Workspace,
+        point: &NewtonPoint<'_, L>,
+        step: &mut Step,
+    ) -> Result<DirectionInfo>;
+}

@@ -1,0 +1,16 @@
+//! Solvers for the fit at fixed hyperparameters: minimise Φ(α) = Σ_i w_i ℓ_i(u_i) + ½⟨α, u⟩, u = K̃α.
+//!
+//! Newton's method ([`newton`]) is written once; how its linear systems (I + W K̃) s = r are solved is a
+//! [`NewtonDirection`]: conjugate gradients in the inner product of K̃ ([`ConjugateGradients`]) or Cholesky factors
+//! ([`ExactDirection`]).
+
+mod cg;
+mod direction;
+mod exact;
+mod line_search;
+mod newton;
+
+pub use cg::{CgParams, ConjugateGradients};
+pub use direction::{DirectionInfo, NewtonDirection, NewtonPoint, Step};
+pub use exact::ExactDirection;
+pub use newton::{NewtonInfo, NewtonParams, NewtonResult, newton};
