@@ -101,6 +101,16 @@ pub enum Error {
         /// What it must be.
         requirement: &'static str,
     },
+    /// A name that means nothing here.
+    #[error("unknown {what} '{found}'; use one of {known}")]
+    UnknownName {
+        /// What it should name.
+        what: &'static str,
+        /// The name found.
+        found: String,
+        /// The names there are.
+        known: &'static str,
+    },
     /// A precomputed kernel matrix is not symmetric.
     #[error(
         "the precomputed kernel matrix is not symmetric: entries [{row}, {column}] and [{column}, {row}] differ by \

@@ -1,5 +1,7 @@
 //! The iterative and the exact solver, and a dense reference that knows nothing of either, agree.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use ndarray::{Array2, array};

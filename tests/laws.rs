@@ -1,5 +1,7 @@
 //! Every kernel, mixing and likelihood keeps the laws.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use ndarray::Array2;

@@ -23,30 +23,26 @@ pub(crate) fn inner_products(
 ) {
     let (height, width, d) = (rows.len(), columns.len(), a.columns());
     let out = &mut out[..height * width];
-    match (a, b) {
-        (Inputs::Dense(_), Inputs::Dense(_)) => {
-            pack_rows(&mut scratch.left, a, rows, |column, value| factor[column] * (value - shift[column]));
-            pack_rows(&mut scratch.right, b, columns, |column, value| value - shift[column]);
-            let left = MatRef::from_row_major_slice(&scratch.left[..], height, d);
-            let right = MatRef::from_row_major_slice(&scratch.right[..], width, d);
-            let out = MatMut::from_row_major_slice_mut(out, height, width);
-            matmul(out, Accum::Replace, left, right.transpose(), 1.0, Par::Seq);
-        }
-        // At least one side is sparse: the other is laid out input by input, so that each entry meets a whole row of it.
-        _ => {
-            scratch.right.clear();
-            scratch.right.resize(d * width, 0.0);
-            for (j, row) in columns.enumerate() {
-                b.for_row(row, |column, value| scratch.right[column * width + j] = factor[column] * value);
-            }
-            out.fill(0.0);
-            for (out, row) in out.chunks_mut(width).zip(rows) {
-                a.for_row(row, |column, value| {
-                    let right = &scratch.right[column * width..(column + 1) * width];
-                    out.iter_mut().zip(right).for_each(|(out, right)| *out += value * right);
-                });
-            }
-        }
+    if let (Inputs::Dense(_), Inputs::Dense(_)) = (a, b) {
+        pack_rows(&mut scratch.left, a, rows, |column, value| factor[column] * (value - shift[column]));
+        pack_rows(&mut scratch.right, b, columns, |column, value| value - shift[column]);
+        let left = MatRef::from_row_major_slice(&scratch.left[..], height, d);
+        let right = MatRef::from_row_major_slice(&scratch.right[..], width, d);
+        let out = MatMut::from_row_major_slice_mut(out, height, width);
+        return matmul(out, Accum::Replace, left, right.transpose(), 1.0, Par::Seq);
+    }
+    // One side is sparse: the other is laid out input by input, so that each entry meets a whole row of it.
+    scratch.right.clear();
+    scratch.right.resize(d * width, 0.0);
+    for (j, row) in columns.enumerate() {
+        b.for_row(row, |column, value| scratch.right[column * width + j] = factor[column] * value);
+    }
+    out.fill(0.0);
+    for (out, row) in out.chunks_mut(width).zip(rows) {
+        a.for_row(row, |column, value| {
+            let right = &scratch.right[column * width..(column + 1) * width];
+            out.iter_mut().zip(right).for_each(|(out, right)| *out += value * right);
+        });
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn check_shape(what: &'static str, expected: usize, found: usize) -> 
 }
 
 /// A slice as a row-major array.
-pub(crate) fn view<'a>(shape: (usize, usize), values: &'a [f64]) -> Result<ArrayView2<'a, f64>> {
+pub(crate) fn view(shape: (usize, usize), values: &[f64]) -> Result<ArrayView2<'_, f64>> {
     let (expected, found) = (shape.0 * shape.1, values.len());
     ArrayView2::from_shape(shape, values).map_err(|_| Error::ShapeMismatch {
         what: "entries of an array",
@@ -29,7 +29,7 @@ pub(crate) fn view<'a>(shape: (usize, usize), values: &'a [f64]) -> Result<Array
 }
 
 /// A slice as a row-major array that is written.
-pub(crate) fn view_mut<'a>(shape: (usize, usize), values: &'a mut [f64]) -> Result<ArrayViewMut2<'a, f64>> {
+pub(crate) fn view_mut(shape: (usize, usize), values: &mut [f64]) -> Result<ArrayViewMut2<'_, f64>> {
     let (expected, found) = (shape.0 * shape.1, values.len());
     ArrayViewMut2::from_shape(shape, values).map_err(|_| Error::ShapeMismatch {
         what: "entries of an array",

@@ -91,7 +91,7 @@ impl KernelBlocks {
         check_shape("the columns of S must be the blocks, once or several times", 0, width % self.len().max(1))?;
         if let [matrix] = self.matrices.as_slice() {
             matrix.apply(context, work, out.view_mut(), s)?;
-            if self.blocks.iter().any(|block| block.variance != 1.0) {
+            if self.blocks.iter().any(|block| (block.variance - 1.0).abs() > 0.0) {
                 self.scale(row_major_mut("the product", &mut out)?);
             }
             return Ok(());

@@ -60,20 +60,23 @@ impl<F: PointwiseCovariance> KernelOperator for DenseOperator<F> {
         }
         let s = row_major("S", &s)?;
         let tiles = n.div_ceil(TILE);
-        row_major_mut("the product", &mut out)?.par_chunks_mut(TILE * k).enumerate().for_each(|(i, out)| {
-            let height = out.len() / k;
-            let mut scratch = [0.0; TILE * TILE];
-            let mut out = MatMut::from_row_major_slice_mut(out, height, k);
-            for j in 0..tiles {
-                let columns = tile_range(n, j);
-                let s = part(s, &columns, k);
-                let stored = self.matrix.tile(i.max(j), i.min(j), &mut scratch);
-                let stored = MatRef::from_row_major_slice(stored, TILE, TILE);
-                let tile = if j <= i { stored } else { stored.transpose() };
-                let accumulate = if j == 0 { Accum::Replace } else { Accum::Add };
-                matmul(out.as_mut(), accumulate, tile.submatrix(0, 0, height, columns.len()), s, 1.0, Par::Seq);
-            }
-        });
+        let scratch = || vec![0.0; TILE * TILE];
+        row_major_mut("the product", &mut out)?.par_chunks_mut(TILE * k).enumerate().for_each_init(
+            scratch,
+            |scratch, (i, out)| {
+                let height = out.len() / k;
+                let mut out = MatMut::from_row_major_slice_mut(out, height, k);
+                for j in 0..tiles {
+                    let columns = tile_range(n, j);
+                    let s = part(s, &columns, k);
+                    let stored = self.matrix.tile(i.max(j), i.min(j), scratch);
+                    let stored = MatRef::from_row_major_slice(stored, TILE, TILE);
+                    let tile = if j <= i { stored } else { stored.transpose() };
+                    let accumulate = if j == 0 { Accum::Replace } else { Accum::Add };
+                    matmul(out.as_mut(), accumulate, tile.submatrix(0, 0, height, columns.len()), s, 1.0, Par::Seq);
+                }
+            },
+        );
         Ok(())
     }
 

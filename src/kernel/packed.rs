@@ -55,7 +55,7 @@ impl PackedSymmetric {
     }
 
     /// The tile in row i and column j ≤ i of the tiles, row-major; single precision is widened into `scratch`.
-    pub(crate) fn tile<'a>(&'a self, i: usize, j: usize, scratch: &'a mut [f64; ENTRIES]) -> &'a [f64] {
+    pub(crate) fn tile<'a>(&'a self, i: usize, j: usize, scratch: &'a mut [f64]) -> &'a [f64] {
         let start = (i * (i + 1) / 2 + j) * ENTRIES;
         match &self.tiles {
             Tiles::Double(tiles) => &tiles[start..start + ENTRIES],

@@ -35,7 +35,7 @@ impl Rbf {
         Self::new(Gaussian, Widths::PerInput(inverse_widths))
     }
 
-    /// An inverse width that suits the scale of the inputs: one over their mean variance.
+    /// An inverse width that suits the scale of the inputs: two over their mean variance.
     pub fn automatic(x: &Inputs, weights: Option<ArrayView1<'_, f64>>) -> Result<Self> {
         Self::isotropic(super::stationary::automatic_inverse_width(x, weights))
     }

@@ -1,1 +1,24 @@
-//! Bindings.
+//! The Python extension module `nuptse._core`: conversion only, no numerics.
+
+mod convert;
+mod door;
+mod errors;
+mod model;
+
+use pyo3::prelude::*;
+
+/// The compiled core of nuptse.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::errors::MemoryLimitError;
+    #[pymodule_export]
+    use super::model::{FittedModel, fit, restore};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

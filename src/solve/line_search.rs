@@ -66,9 +66,9 @@ pub(crate) fn line_search<L: Likelihood>(
             return Ok(LineInfo { step: lambda, evaluations });
         }
         if here.slope > 0.0 {
-            high = lambda
+            high = lambda;
         } else {
-            low = lambda
+            low = lambda;
         }
         // Φ' increases: its zero lies between low and high. Newton on Φ', kept strictly inside.
         let newton = lambda - here.slope / here.curvature;

@@ -1,5 +1,6 @@
 //! Random problems and the laws that every operator must keep.
 #![allow(dead_code)] // every test file uses a part of it
+#![allow(missing_docs, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 pub mod laws;
 

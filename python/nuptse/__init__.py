@@ -1,0 +1,7 @@
+"""Kernel classification with many, structured classes, tuned by itself, with honest probabilities."""
+
+from nuptse import kernels
+from nuptse._core import MemoryLimitError, __version__
+from nuptse.classifier import KernelClassifier
+
+__all__ = ["KernelClassifier", "MemoryLimitError", "__version__", "kernels"]

@@ -1,0 +1,225 @@
+//! Fitting, and fitted models, as Python sees them.
+
+use super::convert::{InputsArgument, KernelArgument, TargetsArgument, covariance, precision, solver};
+use super::door::{Settings, enter};
+use crate::Result;
+use crate::data::{Inputs, Scaling};
+use crate::kernel::Block;
+use crate::model::{FitInfo, FitOptions, Model, ModelSpec};
+use crate::prior::Flat;
+use crate::solve::NewtonParams;
+use ndarray::ArrayView1;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::Arc;
+
+/// A fitted model: the training points, scaled, with their coefficients.
+#[pyclass(frozen, module = "nuptse._core")]
+#[derive(Debug)]
+pub(super) struct FittedModel {
+    model: Model,
+    scaling: Scaling,
+}
+
+/// The options of a fit, as keywords.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(super) struct OptionsArgument {
+    solver: String,
+    tol: f64,
+    precision: String,
+}
+
+/// Fits a flat model. Returns it and a dict that says how the fit went.
+#[pyfunction]
+#[pyo3(signature = (x, targets, weights, classes, kernels, blocks, intercept_variance, scale, options, n_threads, memory_limit, listener))]
+#[allow(clippy::too_many_arguments)] // called from one place, by position
+pub(super) fn fit<'py>(
+    py: Python<'py>,
+    x: InputsArgument<'py>,
+    targets: TargetsArgument<'py>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    classes: usize,
+    kernels: Vec<KernelArgument>,
+    blocks: Vec<(usize, f64)>,
+    intercept_variance: f64,
+    scale: bool,
+    options: OptionsArgument,
+    n_threads: Option<usize>,
+    memory_limit: Option<u64>,
+    listener: Option<Py<PyAny>>,
+) -> PyResult<(FittedModel, Bound<'py, PyDict>)> {
+    let options = FitOptions {
+        solver: solver(&options.solver)?,
+        precision: precision(&options.precision)?,
+        newton: NewtonParams { tol: options.tol, ..NewtonParams::default() },
+        ..FitOptions::default()
+    };
+    let x = x.copy()?;
+    let targets = targets.copy(classes, weights.as_ref())?;
+    let settings = Settings { threads: n_threads, memory_limit, listener };
+    let (model, scaling, info) = enter(py, &settings, |context| {
+        let scaling = if scale { Scaling::automatic(&x, targets.weights()) } else { Scaling::None };
+        let x = scaling.apply(x)?;
+        let spec = model_spec(&kernels, blocks, classes, intercept_variance, &x, targets.weights())?;
+        let (model, info) = spec.fit(context, &x, targets, &options)?;
+        Ok((model, scaling, info))
+    })?;
+    Ok((FittedModel { model, scaling }, info_dict(py, &info)?))
+}
+
+/// How a fit went, by name.
+fn info_dict<'py>(py: Python<'py>, info: &FitInfo) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("solver", info.newton.solver)?;
+    dict.set_item("converged", info.newton.converged)?;
+    dict.set_item("newton_steps", info.newton.newton_steps)?;
+    dict.set_item("cg_steps", info.newton.cg_steps)?;
+    dict.set_item("products", info.newton.products)?;
+    dict.set_item("objective", info.newton.objective)?;
+    dict.set_item("residual", info.newton.residual)?;
+    dict.set_item("kernel_seconds", info.kernel_time.as_secs_f64())?;
+    dict.set_item("seconds", info.total_time.as_secs_f64())?;
+    Ok(dict)
+}
+
+#[pymethods]
+impl FittedModel {
+    /// α, one row a training point, one column a class.
+    #[getter]
+    fn alpha<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
+        self.model.alpha().to_pyarray(py)
+    }
+
+    /// The intercept of every class.
+    #[getter]
+    fn intercepts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.model.intercepts().to_pyarray(py)
+    }
+
+    /// The shape parameters of every kernel, as (name, value).
+    #[getter]
+    fn parameters(&self) -> Vec<Vec<(String, f64)>> {
+        let covariances = self.model.spec().covariances.iter();
+        covariances.map(|covariance| covariance.parameters().into_iter().map(|p| (p.name, p.value)).collect()).collect()
+    }
+
+    /// The class functions at other points.
+    fn decision_function<'py>(
+        &self,
+        py: Python<'py>,
+        x: InputsArgument<'py>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let x = x.copy()?;
+        let settings = Settings { threads: n_threads, ..Settings::default() };
+        let u = enter(py, &settings, |context| self.model.decision_function(context, &self.scaling.apply(x)?))?;
+        Ok(u.into_pyarray(py))
+    }
+
+    /// Logarithms of the class probabilities at other points.
+    fn predict_log_proba<'py>(
+        &self,
+        py: Python<'py>,
+        x: InputsArgument<'py>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let x = x.copy()?;
+        let settings = Settings { threads: n_threads, ..Settings::default() };
+        let log_p = enter(py, &settings, |context| self.model.predict_log_proba(context, &self.scaling.apply(x)?))?;
+        Ok(log_p.into_pyarray(py))
+    }
+
+    /// Everything that `restore` takes, for pickle and copy.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restore = py.import("nuptse._core")?.getattr("restore")?;
+        let spec = self.model.spec();
+        let kernels: Vec<KernelArgument> = (spec.covariances.iter())
+            .map(|covariance| {
+                let parameters: Vec<f64> = covariance.parameters().iter().map(|parameter| parameter.value).collect();
+                let per_input = covariance.parameters().iter().any(|parameter| parameter.name.ends_with(']'));
+                (covariance.name().to_owned(), Some(parameters), per_input)
+            })
+            .collect();
+        let blocks: Vec<(usize, f64)> = spec.blocks.iter().map(|block| (block.matrix, block.variance)).collect();
+        let state = (
+            inputs_to_python(py, self.model.train())?,
+            scaling_to_python(&self.scaling),
+            kernels,
+            blocks,
+            spec.intercept_variance,
+            self.alpha(py),
+            self.intercepts(py),
+        );
+        Ok((restore, state.into_pyobject(py)?))
+    }
+}
+
+/// `None`, "unit-norm", or (mean, factor) of every column.
+#[derive(FromPyObject, IntoPyObject)]
+pub(super) enum ScalingArgument {
+    Standardise((Vec<f64>, Vec<f64>)),
+    Named(Option<String>),
+}
+
+fn scaling_to_python(scaling: &Scaling) -> ScalingArgument {
+    match scaling {
+        Scaling::None => ScalingArgument::Named(None),
+        Scaling::UnitNorm => ScalingArgument::Named(Some("unit-norm".to_owned())),
+        Scaling::Standardise { mean, factor } => ScalingArgument::Standardise((mean.clone(), factor.clone())),
+    }
+}
+
+/// The inputs as an argument that [`InputsArgument`] takes.
+fn inputs_to_python<'py>(py: Python<'py>, x: &Inputs) -> PyResult<Bound<'py, PyAny>> {
+    match x {
+        Inputs::Dense(x) => Ok(x.to_pyarray(py).into_any()),
+        Inputs::Sparse(x) => {
+            let (offsets, indices, values) = x.parts();
+            let offsets: Vec<i64> = offsets.iter().map(|&x| i64::try_from(x).unwrap_or(i64::MAX)).collect();
+            let indices: Vec<i32> = indices.iter().map(|&x| i32::try_from(x).unwrap_or(i32::MAX)).collect();
+            let parts = (offsets.into_pyarray(py), indices.into_pyarray(py), values.to_pyarray(py), x.columns());
+            Ok(parts.into_pyobject(py)?.into_any())
+        }
+    }
+}
+
+/// Puts a fitted model together again, from what its `__reduce__` gave.
+#[pyfunction]
+pub(super) fn restore<'py>(
+    x: InputsArgument<'py>,
+    scaling: ScalingArgument,
+    kernels: Vec<KernelArgument>,
+    blocks: Vec<(usize, f64)>,
+    intercept_variance: f64,
+    alpha: PyReadonlyArray2<'py, f64>,
+    intercepts: PyReadonlyArray1<'py, f64>,
+) -> PyResult<FittedModel> {
+    let x = x.copy()?;
+    let scaling = match scaling {
+        ScalingArgument::Standardise((mean, factor)) => Scaling::Standardise { mean, factor },
+        ScalingArgument::Named(Some(_)) => Scaling::UnitNorm,
+        ScalingArgument::Named(None) => Scaling::None,
+    };
+    let spec = model_spec(&kernels, blocks, alpha.as_array().ncols(), intercept_variance, &x, None)?;
+    let model = Model::new(spec, x, alpha.as_array().to_owned(), intercepts.as_array().to_owned())?;
+    Ok(FittedModel { model, scaling })
+}
+
+/// A flat model of the given parts.
+fn model_spec(
+    kernels: &[KernelArgument],
+    blocks: Vec<(usize, f64)>,
+    classes: usize,
+    intercept_variance: f64,
+    x: &Inputs,
+    weights: Option<ArrayView1<'_, f64>>,
+) -> Result<ModelSpec> {
+    Ok(ModelSpec {
+        covariances: kernels.iter().map(|kernel| covariance(kernel, x, weights)).collect::<Result<_>>()?,
+        blocks: blocks.into_iter().map(|(matrix, variance)| Block { matrix, variance }).collect(),
+        mixing: Arc::new(Flat::new(classes)),
+        intercept_variance,
+    })
+}
