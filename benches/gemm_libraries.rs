@@ -20,7 +20,13 @@ fn array(rows: usize, columns: usize) -> Array2<f64> {
 }
 
 /// out = A S or A Bᵀ, a block of rows of A at a time.
-fn blocks(out: &mut [f64], a: &[f64], columns: usize, inner: usize, multiply: impl Fn(&mut [f64], &[f64], usize) + Sync) {
+fn blocks(
+    out: &mut [f64],
+    a: &[f64],
+    columns: usize,
+    inner: usize,
+    multiply: impl Fn(&mut [f64], &[f64], usize) + Sync,
+) {
     out.par_chunks_mut(ROWS * columns).zip(a.par_chunks(ROWS * inner)).for_each(|(out, a)| {
         multiply(out, a, a.len() / inner);
     });

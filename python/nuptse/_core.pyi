@@ -6,6 +6,8 @@ from typing import Any, TypeAlias, TypedDict, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["FittedModel", "MemoryLimitError", "__version__", "fit", "restore"]
+
 __version__: str
 
 _Floats: TypeAlias = NDArray[np.float64]

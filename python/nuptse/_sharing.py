@@ -36,7 +36,7 @@ class KernelPlan:
         return [kernel._spec() for kernel in self.kernels]  # noqa: SLF001
 
 
-def plan_kernels(kernel: Any, share: Any, classes: Sequence[Any]) -> KernelPlan:  # noqa: ANN401
+def plan_kernels(kernel: Any, share: Any, classes: Sequence[Any]) -> KernelPlan:
     """Work out the kernel of every class from the arguments of an estimator."""
     by_group = isinstance(kernel, Mapping)
     given = {group: as_kernel(one) for group, one in kernel.items()} if by_group else as_kernel(kernel)
@@ -61,7 +61,7 @@ def plan_kernels(kernel: Any, share: Any, classes: Sequence[Any]) -> KernelPlan:
     return KernelPlan(kernels, blocks, variance_groups, shape_groups, by_group)
 
 
-def _groups(kernel: Kernel | dict[Any, Kernel], share: Any, classes: Sequence[Any]) -> tuple[Groups, Groups]:  # noqa: ANN401
+def _groups(kernel: Kernel | dict[Any, Kernel], share: Any, classes: Sequence[Any]) -> tuple[Groups, Groups]:
     """Return the groups of variances and of shapes."""
     if isinstance(share, Mapping) and set(share) == {"variance", "shape"}:
         return _one_kind(share["variance"], classes), _one_kind(share["shape"], classes)
@@ -74,7 +74,7 @@ def _groups(kernel: Kernel | dict[Any, Kernel], share: Any, classes: Sequence[An
     return (tied if isinstance(kernel, Linear | Precomputed) else list(classes)), tied
 
 
-def _one_kind(share: Any, classes: Sequence[Any]) -> Groups:  # noqa: ANN401
+def _one_kind(share: Any, classes: Sequence[Any]) -> Groups:
     if isinstance(share, Mapping):
         missing = [label for label in classes if label not in share]
         unknown = [label for label in share if label not in set(classes)]
@@ -87,13 +87,15 @@ def _one_kind(share: Any, classes: Sequence[Any]) -> Groups:  # noqa: ANN401
         return list(classes)
     if share in {"level", "subtree", "node"}:
         raise ValueError(f"share={share!r} needs a hierarchy; without one use 'all' or 'class'")
-    raise ValueError(f"unknown share {share!r}; use one of {', '.join(map(repr, _NAMES))}, or a mapping of classes to groups")
+    raise ValueError(
+        f"unknown share {share!r}; use one of {', '.join(map(repr, _NAMES))}, or a mapping of classes to groups"
+    )
 
 
 def hyperparameter_names(plan: KernelPlan, parameters: list[list[tuple[str, float]]]) -> dict[str, float]:
     """Name every hyperparameter of a fitted model: `variance`, or `variance[group]` where there are several groups."""
 
-    def name(base: str, group: Any, groups: Groups) -> str:  # noqa: ANN401
+    def name(base: str, group: Any, groups: Groups) -> str:
         if len(dict.fromkeys(groups)) == 1:
             return base
         return f"{base[:-1]}, {group}]" if base.endswith("]") else f"{base}[{group}]"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse
@@ -18,6 +18,8 @@ from nuptse._sharing import hyperparameter_names, plan_kernels
 from nuptse.kernels import Kernel, Precomputed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
     from typing_extensions import Self
@@ -33,8 +35,8 @@ _LATER_SOLVERS = ("newton-cg-symmetric", "lbfgs")
 class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Penalised multinomial kernel logistic regression over all classes jointly.
 
-    Every class c has a function u_c with a Gaussian process prior of covariance v_c M; the probability of class c at x is
-    softmax(u(x))_c. The functions of all classes are fitted together by Newton's method.
+    Every class c has a function u_c with a Gaussian process prior of covariance v_c M; the probability of class c at x
+    is softmax(u(x))_c. The functions of all classes are fitted together by Newton's method.
 
     Parameters
     ----------
@@ -44,7 +46,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A tree over the classes; not yet available.
     share : {"auto", "all", "class"} or dict of class to group, default="auto"
         Which classes share hyperparameters. {"variance": ..., "shape": ...} sets variances and shape parameters apart.
-        "auto": one kernel for all classes where it is linear or precomputed, else a variance for every class and one shape.
+        "auto": one kernel for all classes where it is linear or precomputed, else a variance for every class and one
+        shape.
     learn : bool, default=False
         Learn the hyperparameters by cross-validation; not yet available: those of `kernel` are kept.
     folds : int, splitter or list of index arrays, default=5
@@ -113,7 +116,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hierarchy: None = None,
         share: str | Mapping[Any, Any] = "auto",
         learn: bool = False,
-        folds: Any = 5,  # noqa: ANN401
+        folds: Any = 5,
         intercept_variance: float = 1.0,
         learn_intercept: bool = False,
         scale: str | None = None,
@@ -123,7 +126,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         precision: str = "double",
         memory_limit: int | None = None,
         n_threads: int | None = None,
-        random_state: Any = None,  # noqa: ANN401
+        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
@@ -168,6 +171,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The fitted estimator.
 
         """
+        with _all_or_nothing(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
         self._check_options()
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, ensure_min_samples=2
@@ -211,7 +218,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"max|alpha + g| = {info['residual']:.3g}, above tol = {self.tol:.3g}; raise tol, scale the inputs, or "
                 "reduce the variance",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 
@@ -293,7 +300,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X)
         return self._model.decision_function(rows, self.n_threads)
 
-    def _rows(self, X: ArrayLike) -> Any:  # noqa: ANN401
+    def _rows(self, X: ArrayLike) -> Any:
         """Return checked inputs in the form that the compiled core takes."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
@@ -302,7 +309,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_options(self) -> None:
         """Raise for options that are unknown, or not there yet."""
         if self.learn:
-            raise NotImplementedError("learn=True is not available yet; use learn=False, which keeps the kernel's values")
+            raise NotImplementedError(
+                "learn=True is not available yet; use learn=False, which keeps the kernel's values"
+            )
         if self.hierarchy is not None:
             raise NotImplementedError("hierarchy is not available yet; use hierarchy=None")
         if self.solver in _LATER_SOLVERS:
@@ -316,11 +325,23 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"unknown {name} {value!r}; use one of {', '.join(map(repr, known))}")
 
     @staticmethod
-    def _kernel_of_group(plan: Any, fitted: list[Kernel]) -> Kernel | dict[Any, Kernel]:  # noqa: ANN401
+    def _kernel_of_group(plan: Any, fitted: list[Kernel]) -> Kernel | dict[Any, Kernel]:
         if not plan.by_group:
             return fitted[0]
         blocks = zip(plan.shape_groups, plan.blocks, strict=True)
         return {group: type(fitted[i])(**{**fitted[i].get_params(), "variance": v}) for group, (i, v) in blocks}
+
+
+@contextmanager
+def _all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
+    """Leave an estimator as it was if anything goes wrong; `validate_data` changes it before all is known."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def _encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -335,10 +356,11 @@ def _encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return classes, labels.astype(np.int64)
 
 
-def _as_rows(X: Any) -> Any:  # noqa: ANN401
+def _as_rows(X: Any) -> Any:
     """Return inputs as the compiled core takes them; it makes the one copy that is made."""
     if not scipy.sparse.issparse(X):
         return X
+    X = cast("Any", X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

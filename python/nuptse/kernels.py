@@ -6,16 +6,20 @@ what it is given; values are checked when a model is fitted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
 __all__ = ["RBF", "Kernel", "Linear", "Precomputed"]
 
 #: name, shape parameters (None: automatic), one for every input
-Spec: TypeAlias = tuple[str, Union[list[float], None], bool]
+Spec: TypeAlias = tuple[str, list[float] | None, bool]
 
 
 class Kernel(BaseEstimator):  # type: ignore[misc]
@@ -48,7 +52,10 @@ class RBF(Kernel):
     """
 
     def __init__(
-        self, variance: float = 10.0, inverse_width: float | Sequence[float] | str = "auto", ard: bool = False
+        self,
+        variance: float = 10.0,
+        inverse_width: float | Sequence[float] | NDArray[np.float64] | str = "auto",
+        ard: bool = False,
     ) -> None:
         self.variance = variance
         self.inverse_width = inverse_width
@@ -107,7 +114,7 @@ class Precomputed(Kernel):
 _NAMED: dict[str, type[Kernel]] = {"rbf": RBF, "linear": Linear, "precomputed": Precomputed}
 
 
-def as_kernel(kernel: Any) -> Kernel:  # noqa: ANN401
+def as_kernel(kernel: Any) -> Kernel:
     """Return the kernel that a name or a kernel object stands for."""
     if isinstance(kernel, Kernel):
         return kernel

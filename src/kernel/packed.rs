@@ -19,17 +19,19 @@ pub enum Precision {
     Single,
 }
 
-/// The tiles (i, j) with j ≤ i, row after row; every tile is full size, edges are padded with zeros.
+/// The tiles (i, j) with j ≤ i; every tile is full size, edges are padded with zeros.
 #[derive(Debug)]
 pub(crate) struct PackedSymmetric {
     points: usize,
-    tiles: Tiles,
+    rows: TileRows,
 }
 
+/// For every i the tiles (i, 0), …, (i, i), one after the other. Each row has its own memory, so that the threads that
+/// fill it also fetch it from the operating system.
 #[derive(Debug)]
-enum Tiles {
-    Double(Vec<f64>),
-    Single(Vec<f32>),
+enum TileRows {
+    Double(Vec<Vec<f64>>),
+    Single(Vec<Vec<f32>>),
 }
 
 impl PackedSymmetric {
@@ -42,12 +44,11 @@ impl PackedSymmetric {
         state: impl Fn() -> S + Sync + Send,
         fill: impl Fn(&mut S, &mut [f64], Range<usize>, Range<usize>) + Sync + Send,
     ) -> Result<Self> {
-        let entries = tile_count(points) * ENTRIES;
-        let tiles = match precision {
-            Precision::Double => Tiles::Double(fill_tiles(context, points, allocate(context, entries)?, state, fill)?),
-            Precision::Single => Tiles::Single(fill_tiles(context, points, allocate(context, entries)?, state, fill)?),
+        let rows = match precision {
+            Precision::Double => TileRows::Double(fill_rows(context, points, state, fill)?),
+            Precision::Single => TileRows::Single(fill_rows(context, points, state, fill)?),
         };
-        Ok(Self { points, tiles })
+        Ok(Self { points, rows })
     }
 
     pub(crate) fn points(&self) -> usize {
@@ -56,11 +57,11 @@ impl PackedSymmetric {
 
     /// The tile in row i and column j ≤ i of the tiles, row-major; single precision is widened into `scratch`.
     pub(crate) fn tile<'a>(&'a self, i: usize, j: usize, scratch: &'a mut [f64]) -> &'a [f64] {
-        let start = (i * (i + 1) / 2 + j) * ENTRIES;
-        match &self.tiles {
-            Tiles::Double(tiles) => &tiles[start..start + ENTRIES],
-            Tiles::Single(tiles) => {
-                scratch.iter_mut().zip(&tiles[start..start + ENTRIES]).for_each(|(wide, &x)| *wide = f64::from(x));
+        let place = j * ENTRIES..(j + 1) * ENTRIES;
+        match &self.rows {
+            TileRows::Double(rows) => &rows[i][place],
+            TileRows::Single(rows) => {
+                scratch.iter_mut().zip(&rows[i][place]).for_each(|(wide, &x)| *wide = f64::from(x));
                 scratch
             }
         }
@@ -72,25 +73,8 @@ pub(crate) fn tile_range(points: usize, i: usize) -> Range<usize> {
     i * TILE..((i + 1) * TILE).min(points)
 }
 
-/// Number of stored tiles.
-fn tile_count(points: usize) -> usize {
-    let side = points.div_ceil(TILE);
-    side * (side + 1) / 2
-}
-
-/// Memory for the tiles, refused politely where there is not enough.
-fn allocate<T: Copy + Default>(context: &Context, entries: usize) -> Result<Vec<T>> {
-    let what = "the kernel matrix";
-    let needed = entries as u64 * size_of::<T>() as u64;
-    context.plan_memory(what, needed)?;
-    let mut tiles = Vec::new();
-    tiles.try_reserve_exact(entries).map_err(|_| Error::MemoryLimit { what, needed, allowed: 0 })?;
-    tiles.resize(entries, T::default());
-    Ok(tiles)
-}
-
 /// An entry type of the store.
-trait Entry: Copy + Default + Send {
+trait Entry: Copy + Default + Send + Sync {
     fn narrow(value: f64) -> Self;
 }
 
@@ -107,49 +91,36 @@ impl Entry for f32 {
     }
 }
 
-fn fill_tiles<T: Entry, S>(
+/// Allocates and fills all rows of tiles, refusing politely where there is not enough memory.
+fn fill_rows<T: Entry, S>(
     context: &Context,
     points: usize,
-    mut tiles: Vec<T>,
     state: impl Fn() -> S + Sync + Send,
     fill: impl Fn(&mut S, &mut [f64], Range<usize>, Range<usize>) + Sync + Send,
-) -> Result<Vec<T>> {
+) -> Result<Vec<Vec<T>>> {
+    let what = "the kernel matrix";
+    let side = points.div_ceil(TILE);
+    let needed = (side * (side + 1) / 2 * ENTRIES) as u64 * size_of::<T>() as u64;
+    context.plan_memory(what, needed)?;
     let make = || (state(), vec![0.0; ENTRIES]);
-    tiles.par_chunks_mut(ENTRIES).enumerate().try_for_each_init(make, |(state, buffer), (index, tile)| {
+    // The long rows come first, so that no thread is left alone with one at the end.
+    let rows = (0..side).into_par_iter().rev().map_init(make, |(state, buffer), i| {
         context.check()?;
-        let (i, j) = tile_place(index);
-        let (rows, columns) = (tile_range(points, i), tile_range(points, j));
-        fill(state, &mut buffer[..rows.len() * columns.len()], rows, columns.clone());
-        for (tile, values) in tile.chunks_mut(TILE).zip(buffer.chunks(columns.len())) {
-            tile.iter_mut().zip(values).for_each(|(entry, &value)| *entry = T::narrow(value));
-        }
-        Ok(())
-    })?;
-    Ok(tiles)
-}
-
-/// Row and column of the tile with the given index.
-fn tile_place(index: usize) -> (usize, usize) {
-    // i is the largest whole number with i (i + 1) / 2 ≤ index.
-    let mut i = ((2 * index).isqrt()).min(index);
-    while i * (i + 1) / 2 > index {
-        i -= 1;
-    }
-    (i, index - i * (i + 1) / 2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tiles_are_counted_row_after_row() {
-        let mut index = 0;
-        for i in 0..100 {
-            for j in 0..=i {
-                assert_eq!(tile_place(index), (i, j));
-                index += 1;
+        let mut row = Vec::new();
+        row.try_reserve_exact((i + 1) * ENTRIES).map_err(|_| Error::MemoryLimit { what, needed, allowed: 0 })?;
+        for j in 0..=i {
+            context.check()?;
+            let (height, width) = (tile_range(points, i), tile_range(points, j));
+            let values = &mut buffer[..height.len() * width.len()];
+            fill(state, values, height, width.clone());
+            row.resize((j + 1) * ENTRIES, T::default());
+            for (tile, values) in row[j * ENTRIES..].chunks_mut(TILE).zip(values.chunks(width.len())) {
+                tile.iter_mut().zip(values).for_each(|(entry, &value)| *entry = T::narrow(value));
             }
         }
-    }
+        Ok(row)
+    });
+    let mut rows = rows.collect::<Result<Vec<_>>>()?;
+    rows.reverse();
+    Ok(rows)
 }

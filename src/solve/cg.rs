@@ -26,9 +26,6 @@ impl Default for CgParams {
     }
 }
 
-/// The share of ‖r‖² that a last step along r may leave if it is to be made.
-const NEARLY_SOLVED: f64 = 0.05;
-
 /// The solver with its vectors, which are allocated once.
 #[derive(Debug)]
 pub struct ConjugateGradients {
@@ -77,14 +74,13 @@ impl<L: Likelihood> NewtonDirection<L> for ConjugateGradients {
         step.s.fill(0.0);
         step.image.fill(0.0);
         r.assign(point.r);
-        point.prior.apply(context, work, r_image.view_mut(), r.view())?;
+        r_image.assign(point.r_image);
         let (mut s, mut image) = (step.s.view_mut(), step.image.view_mut());
         let (s, image) = (row_major_mut("s", &mut s)?, row_major_mut("K̃s", &mut image)?);
         p.assign(r);
         p_image.assign(r_image);
         let mut rho = inner(r, r_image)?;
-        let start = rho;
-        let goal = point.forcing * point.forcing * start;
+        let goal = point.forcing * point.forcing * rho;
         let mut steps = 0;
         while steps < params.max_steps && rho > goal {
             Self::system(point, q, row_major("p", &p.view())?, p_image)?;
@@ -108,16 +104,7 @@ impl<L: Likelihood> NewtonDirection<L> for ConjugateGradients {
             xpby(row_major_mut("K̃p", &mut p_image.view_mut())?, row_major("K̃r", &r_image.view())?, ratio);
             rho = next;
         }
-        // What is left of r may lie where K̃ nearly vanishes: the norm of K̃ does not see it, max|α + g| does. There one
-        // step along r solves the rest, and K̃r is at hand, so it costs no product. Elsewhere such a step would only undo
-        // what has been gained in the norm of K̃; the length of the residual after it tells which.
-        Self::system(point, q, row_major("r", &r.view())?, r_image)?;
-        let (rr, rq, qq) = (inner(r, r)?, inner(r, q)?, inner(q, q)?);
-        if rr - rq * rq / qq <= NEARLY_SOLVED * rr {
-            axpy(s, rq / qq, row_major("r", &r.view())?);
-            axpy(image, rq / qq, row_major("K̃r", &r_image.view())?);
-        }
-        Ok(DirectionInfo { products: steps + 1, steps, squared_norm: Some(start.max(0.0)) })
+        Ok(DirectionInfo { products: steps, steps })
     }
 }
 

@@ -18,6 +18,8 @@ pub struct NewtonPoint<'a, L: Likelihood> {
     pub curvature: &'a L::Curvature,
     /// r = −(α + g), the right-hand side.
     pub r: &'a Array2<f64>,
+    /// K̃r.
+    pub r_image: &'a Array2<f64>,
     /// The relative accuracy η that suffices, in the norm of K̃.
     pub forcing: f64,
 }
@@ -46,8 +48,6 @@ pub struct DirectionInfo {
     pub products: usize,
     /// Steps of the inner iteration; 0 for an exact solution.
     pub steps: usize,
-    /// ‖r‖² in the norm of K̃, where it is known; steers the forcing.
-    pub squared_norm: Option<f64>,
 }
 
 /// Solves (I + W K̃) s = r, exactly or to the accuracy asked for.

@@ -74,8 +74,6 @@ impl<L: Likelihood> NewtonDirection<L> for ExactDirection {
         let requirement = "the softmax likelihood";
         let d = point.likelihood.diagonal_part(point.curvature).ok_or(Error::ExactUnsupported { requirement })?;
         let (n, classes) = d.dim();
-        // K̃r, all classes at once.
-        point.prior.apply(context, work, step.image.view_mut(), point.r.view())?;
         let inverses = (0..classes).into_par_iter().map(|class| {
             context.check()?;
             self.block_inverse(point.prior, class, d.column(class))
@@ -85,7 +83,7 @@ impl<L: Likelihood> NewtonDirection<L> for ExactDirection {
         let mut t = Mat::<f64>::zeros(n, 1);
         for (class, inverse) in inverses.iter().enumerate() {
             sum += inverse;
-            t += inverse * Mat::from_fn(n, 1, |i, _| step.image[[i, class]]);
+            t += inverse * Mat::from_fn(n, 1, |i, _| point.r_image[[i, class]]);
         }
         for i in 0..n {
             // A point without weight has a row of zeros, and t = 0 there.
@@ -96,12 +94,12 @@ impl<L: Likelihood> NewtonDirection<L> for ExactDirection {
         let factor = Llt::new(sum.as_ref(), Side::Lower).map_err(|_| Error::NotPositiveDefinite { class: 0 })?;
         let t = factor.solve(t);
         for (class, inverse) in inverses.iter().enumerate() {
-            let change = inverse * Mat::from_fn(n, 1, |i, _| step.image[[i, class]] - t[(i, 0)]);
+            let change = inverse * Mat::from_fn(n, 1, |i, _| point.r_image[[i, class]] - t[(i, 0)]);
             for i in 0..n {
                 step.s[[i, class]] = point.r[[i, class]] - change[(i, 0)];
             }
         }
         point.prior.apply(context, work, step.image.view_mut(), step.s.view())?;
-        Ok(DirectionInfo { products: 2, steps: 0, squared_norm: None })
+        Ok(DirectionInfo { products: 1, steps: 0 })
     }
 }

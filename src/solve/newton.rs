@@ -72,6 +72,9 @@ pub struct NewtonResult {
     pub info: NewtonInfo,
 }
 
+/// α ← −g ends the fit when it is to leave no more than this share of tol.
+const SETTLED: f64 = 0.5;
+
 /// Steps without progress after which the iteration gives up: rounding is all that is left.
 const PATIENCE: usize = 8;
 
@@ -99,6 +102,7 @@ pub fn newton<L: Likelihood>(
         u: Array2::zeros(shape),
         g: Array2::zeros(shape),
         r: Array2::zeros(shape),
+        r_image: Array2::zeros(shape),
         curvature: likelihood.new_curvature(),
         alpha,
         fresh: false,
@@ -116,17 +120,11 @@ pub fn newton<L: Likelihood>(
     state.evaluate(likelihood, prior)?;
     let mut step = Step::zeros(shape.0, shape.1);
     let mut forcing = Forcing::new(params);
-    let mut progress = ProgressWatch::new(&state.info);
+    let mut watch = ProgressWatch::default();
     loop {
-        let info = &state.info;
-        context.report(Progress::NewtonStep {
-            step: info.newton_steps,
-            products: info.products,
-            objective: info.objective,
-            residual: info.residual,
-        });
-        let good = info.residual <= params.tol;
-        let exhausted = info.newton_steps >= params.max_steps || progress.stalled(info);
+        state.report(context);
+        let good = state.info.residual <= params.tol;
+        let exhausted = state.info.newton_steps >= params.max_steps || watch.stalled(&state.info);
         if good || exhausted {
             // Images carried along drift by rounding: no claim without a fresh u.
             if !state.fresh {
@@ -139,17 +137,26 @@ pub fn newton<L: Likelihood>(
             state.info.converged = state.info.residual <= params.tol;
             return Ok(NewtonResult { alpha: state.alpha, u: state.u, info: state.info });
         }
-        let point = NewtonPoint {
-            prior,
-            likelihood,
-            curvature: &state.curvature,
-            r: &state.r,
-            forcing: forcing.next(state.info.residual),
-        };
-        let found = direction.solve(context, &mut work, &point, &mut step)?;
-        forcing.learn(&found);
-        let line = line_search(likelihood, &state.alpha, &state.u, &state.r, &step)?;
-        state.advance(&step, line.step, &found)?;
+        prior.apply(context, &mut work, state.r_image.view_mut(), state.r.view())?;
+        state.info.products += 1;
+        let change = state.settled_change(likelihood, &mut step)?;
+        if change <= SETTLED * params.tol && watch.may_settle(&state.info) {
+            step.s.assign(&state.r);
+            step.image.assign(&state.r_image);
+            state.advance(&step, 1.0, &DirectionInfo { products: 0, steps: 0 })?;
+        } else {
+            let point = NewtonPoint {
+                prior,
+                likelihood,
+                curvature: &state.curvature,
+                r: &state.r,
+                r_image: &state.r_image,
+                forcing: forcing.next(state.squared_norm()?, state.info.residual.min(change)),
+            };
+            let found = direction.solve(context, &mut work, &point, &mut step)?;
+            let line = line_search(likelihood, &state.alpha, &state.u, &state.r, &step)?;
+            state.advance(&step, line.step, &found)?;
+        }
         state.evaluate(likelihood, prior)?;
     }
 }
@@ -161,6 +168,8 @@ struct State<C> {
     g: Array2<f64>,
     /// r = −(α + g).
     r: Array2<f64>,
+    /// K̃r.
+    r_image: Array2<f64>,
     curvature: C,
     /// Whether u is K̃α itself rather than a sum of images.
     fresh: bool,
@@ -168,6 +177,29 @@ struct State<C> {
 }
 
 impl<C> State<C> {
+    fn report(&self, context: &Context) {
+        context.report(Progress::NewtonStep {
+            step: self.info.newton_steps,
+            products: self.info.products,
+            objective: self.info.objective,
+            residual: self.info.residual,
+        });
+    }
+
+    /// ‖r‖² in the norm of K̃.
+    fn squared_norm(&self) -> Result<f64> {
+        Ok(dot(row_major("r", &self.r.view())?, row_major("K̃r", &self.r_image.view())?).max(0.0))
+    }
+
+    /// The largest entry of W K̃r, which is what max|α + g| would be after α ← −g, u ← u + K̃r.
+    ///
+    /// That step removes what is left of r where K̃ vanishes, or nearly so. The norm of K̃, and so the inner iteration,
+    /// does not see that part, but max|α + g| does; and K̃r has to be computed anyway.
+    fn settled_change<L: Likelihood<Curvature = C>>(&self, likelihood: &L, scratch: &mut Step) -> Result<f64> {
+        likelihood.apply_curvature(&self.curvature, scratch.s.view_mut(), self.r_image.view())?;
+        Ok(max_abs(row_major("W K̃r", &scratch.s.view())?))
+    }
+
     /// Makes the rows of α sum to zero, as those of −g do, and computes u = K̃α.
     fn refresh(&mut self, context: &Context, work: &mut Workspace, prior: &JointPrior) -> Result<()> {
         for mut row in self.alpha.axis_iter_mut(Axis(0)) {
@@ -219,51 +251,53 @@ impl<C> State<C> {
 struct Forcing {
     first: f64,
     tol: f64,
-    /// ‖r‖² of the two last systems.
-    norms: [Option<f64>; 2],
+    /// ‖r‖² of the last system.
+    before: Option<f64>,
 }
 
 impl Forcing {
-    const SMALLEST: f64 = 1e-4;
+    const SMALLEST: f64 = 1e-1;
 
     fn new(params: &NewtonParams) -> Self {
-        Self { first: params.first_forcing, tol: params.tol, norms: [None; 2] }
+        Self { first: params.first_forcing, tol: params.tol, before: None }
     }
 
-    /// η for a system whose right-hand side has the given largest entry.
-    fn next(&self, residual: f64) -> f64 {
-        let wanted = match self.norms {
-            [Some(before), Some(last)] if before > 0.0 => (last / before).min(self.first),
-            _ => self.first,
-        };
+    /// η for a right-hand side with ‖r‖² = `norm`; `residual` is what has to come down to tol.
+    fn next(&mut self, norm: f64, residual: f64) -> f64 {
+        let wanted = self.before.map_or(self.first, |before| norm / before);
+        self.before = Some(norm);
         // Not more accurate than the goal of the whole fit warrants.
         wanted.max(0.1 * self.tol / residual).clamp(Self::SMALLEST, self.first)
-    }
-
-    fn learn(&mut self, found: &DirectionInfo) {
-        self.norms = [self.norms[1], found.squared_norm];
     }
 }
 
 /// Notices when nothing gets better any more.
+#[derive(Default)]
 struct ProgressWatch {
-    best_objective: f64,
-    best_residual: f64,
+    best: Option<(f64, f64)>,
     since: usize,
+    /// The Newton step at which α ← −g was tried last.
+    settled: Option<usize>,
 }
 
 impl ProgressWatch {
-    fn new(info: &NewtonInfo) -> Self {
-        Self { best_objective: info.objective, best_residual: info.residual, since: 0 }
-    }
-
     /// Whether neither Φ nor max|α + g| has improved for a while.
     fn stalled(&mut self, info: &NewtonInfo) -> bool {
-        let better = info.objective < self.best_objective - 1e-13 * self.best_objective.abs()
-            || info.residual < 0.9 * self.best_residual;
-        self.best_objective = self.best_objective.min(info.objective);
-        self.best_residual = self.best_residual.min(info.residual);
+        let (objective, residual) = self.best.unwrap_or((f64::INFINITY, f64::INFINITY));
+        let better = objective.is_infinite()
+            || info.objective < objective - 1e-13 * objective.abs()
+            || info.residual < 0.9 * residual;
+        self.best = Some((objective.min(info.objective), residual.min(info.residual)));
         self.since = if better { 0 } else { self.since + 1 };
         self.since > PATIENCE
+    }
+
+    /// Whether α ← −g may be tried now: not twice in a row, or it could go on for ever.
+    fn may_settle(&mut self, info: &NewtonInfo) -> bool {
+        let allowed = self.settled.is_none_or(|step| step + 1 < info.newton_steps);
+        if allowed {
+            self.settled = Some(info.newton_steps);
+        }
+        allowed
     }
 }

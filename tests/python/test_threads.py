@@ -1,0 +1,142 @@
+"""Threads, the GIL, Ctrl-C and forks."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from conftest import make_blobs
+from nuptse import KernelClassifier
+from nuptse.kernels import RBF
+
+
+def run(code, **environment):
+    """Run code in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_results_are_the_same_to_the_bit_for_any_number_of_threads(rng, kernel):
+    X, y = make_blobs(rng, 300)
+    models = [KernelClassifier(kernel, n_threads=threads).fit(X, y) for threads in (1, 2, 5)]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.dual_coef_, models[0].dual_coef_)
+        np.testing.assert_array_equal(model.predict_proba(X), models[0].predict_proba(X))
+
+
+COUNT_THREADS = """
+    import os
+    import numpy as np
+    from nuptse import KernelClassifier
+    before = len(os.listdir("/proc/self/task"))
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    KernelClassifier(n_threads=N).fit(X, np.arange(50) % 2)
+    print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+@pytest.mark.parametrize(("argument", "environment", "threads"), [("3", "", 3), ("None", "4", 4), ("2", "4", 2)])
+def test_number_of_threads_is_as_asked_for(argument, environment, threads):
+    variables = {"NUPTSE_NUM_THREADS": environment} if environment else {}
+    done = run(COUNT_THREADS.replace("N)", f"{argument})"), **variables)
+    assert int(done.stdout) == threads, done.stderr
+
+
+def test_a_wrong_number_of_threads_in_the_environment_is_an_error():
+    done = run(COUNT_THREADS.replace("N)", "None)"), NUPTSE_NUM_THREADS="many")
+    assert "ValueError: NUPTSE_NUM_THREADS" in done.stderr
+
+
+def test_other_python_threads_go_on_during_a_fit(rng):
+    X, y = rng.normal(size=(1500, 20)), rng.integers(0, 10, 1500)
+    ticks = []
+    stop = threading.Event()
+
+    def tick():
+        while not stop.wait(0.001):
+            ticks.append(time.perf_counter())
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    start = time.perf_counter()
+    KernelClassifier(RBF(1e3), tol=1e-10).fit(X, y)
+    end = time.perf_counter()
+    stop.set()
+    ticker.join()
+    assert sum(start < t < end for t in ticks) > 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
+@pytest.mark.parametrize("phase", ["building", "fitting", "predicting"])
+def test_ctrl_c_ends_work_at_once_and_leaves_the_process_usable(rng, phase):
+    many = rng.normal(size=(12_000, 200)), rng.integers(0, 4, 12_000)
+    few = rng.normal(size=(400, 5)), rng.integers(0, 4, 400)
+    if phase == "fitting":
+        # Labels of noise, a tolerance out of reach, and a kernel that is slow to multiply.
+        def work():
+            KernelClassifier("linear", tol=1e-300).fit(*many)
+    elif phase == "building":
+
+        def work():
+            KernelClassifier().fit(*many)
+    else:
+        model = KernelClassifier().fit(*few)
+        points = rng.normal(size=(8_000_000, 5))
+
+        def work():
+            model.predict(points)
+
+    sent = []
+
+    def interrupt():
+        sent.append(time.perf_counter())
+        signal.raise_signal(signal.SIGINT)
+
+    timer = threading.Timer(0.4, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    late = time.perf_counter() - sent[0]
+    timer.join()
+    assert late < 1
+    assert KernelClassifier().fit(*few).score(*few) > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_starts_its_own_threads():
+    done = run("""
+        import os, sys
+        import numpy as np
+        from nuptse import KernelClassifier
+        X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 3
+        expected = KernelClassifier().fit(X, y).dual_coef_
+        child = os.fork()
+        if child == 0:
+            same = np.array_equal(KernelClassifier().fit(X, y).dual_coef_, expected)
+            os._exit(0 if same else 1)
+        print(os.waitpid(child, 0)[1])
+    """)
+    assert done.stdout.strip() == "0", done.stderr
+
+
+def test_an_error_in_the_progress_listener_stops_the_fit(rng, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("the terminal is gone")
+
+    monkeypatch.setattr("nuptse.classifier._print_step", broken)
+    with pytest.raises(RuntimeError, match="the terminal is gone"):
+        KernelClassifier(verbose=1).fit(*make_blobs(rng))

@@ -1,0 +1,64 @@
+"""The wheel that is built, in an environment of its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    maturin = shutil.which("maturin", path=str(Path(sys.executable).parent)) or shutil.which("maturin")
+    if maturin is None:
+        pytest.skip("maturin is not installed")
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [maturin, "build", "--quiet", "--release", "--out", str(folder)]
+    subprocess.run(command, cwd=PROJECT, check=True, timeout=900)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_wheel_is_typed_and_serves_every_python_from_3_10(wheel):
+    assert "-cp310-abi3-" in wheel.name
+    names = zipfile.ZipFile(wheel).namelist()
+    for name in ("nuptse/py.typed", "nuptse/_core.pyi", "nuptse/classifier.py"):
+        assert name in names
+    assert any(name.startswith("nuptse/_core.") and name.endswith((".so", ".pyd")) for name in names)
+    assert not any("test" in name for name in names)
+
+
+def test_wheel_works_and_type_checks_in_a_fresh_environment(wheel, tmp_path):
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    install = [python, "-m", "pip", "install", "--quiet", str(wheel), "mypy"]
+    subprocess.run(install, check=True, timeout=900)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import nuptse\n"
+        "from sklearn.datasets import load_iris\n"
+        "X, y = load_iris(return_X_y=True)\n"
+        "model = nuptse.KernelClassifier(scale='auto').fit(X, y)\n"
+        "assert model.score(X, y) > 0.9\n"
+        "print(nuptse.__file__)\n"
+    )
+    done = subprocess.run([python, program.name], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
+    assert str(tmp_path) in done.stdout
+    typed = tmp_path / "typed.py"
+    typed.write_text("import nuptse\nreveal_type(nuptse.KernelClassifier().predict_proba([[1.0]]))\n")
+    checked = subprocess.run(
+        [python, "-m", "mypy", "--strict", typed.name],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert "float64" in checked.stdout, checked.stdout
+    assert "py.typed" not in checked.stdout
