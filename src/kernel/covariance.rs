@@ -58,7 +58,7 @@ pub trait PointwiseCovariance: std::fmt::Debug + Send + Sync {
     /// Fills `out`, row-major, with M for the given rows of `a` and of `b`.
     fn tile(&self, out: &mut [f64], a: (&Inputs, Range<usize>), b: (&Inputs, Range<usize>), scratch: &mut TileBuffers);
 
-    /// gradient[θ] += Σ_ij t_ij ∂M_ij/∂log θ over one tile of the training matrix; `t` may be overwritten.
+    /// Adds to the gradient, for every parameter θ, Σ_ij t_ij ∂M_ij/∂log θ over one tile of the training matrix; `t` may be overwritten.
     fn tile_gradient(
         &self,
         gradient: &mut [f64],
