@@ -82,7 +82,7 @@ def test_other_python_threads_go_on_during_a_fit(rng):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
 @pytest.mark.parametrize("phase", ["building", "fitting", "predicting"])
-def test_ctrl_c_ends_work_at_once_and_leaves_the_process_usable(rng, phase):
+def test_ctrl_c_ends_work_at_once_and_leaves_the_process_usable(rng, request, phase):
     many = rng.normal(size=(12_000, 200)), rng.integers(0, 4, 12_000)
     few = rng.normal(size=(400, 5)), rng.integers(0, 4, 400)
     if phase == "fitting":
@@ -100,6 +100,9 @@ def test_ctrl_c_ends_work_at_once_and_leaves_the_process_usable(rng, phase):
         def work():
             model.predict(points)
 
+    # A process started in the background ignores Ctrl-C, and so would its tests.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     sent = []
 
     def interrupt():
