@@ -119,9 +119,19 @@ impl Context {
         if self.interrupt.is_set() { Err(Error::Interrupted) } else { Ok(()) }
     }
 
+    /// Whether so many bytes may be used.
+    #[must_use]
+    pub fn has_room(&self, needed: u64) -> bool {
+        needed <= self.allowance()
+    }
+
+    fn allowance(&self) -> u64 {
+        self.memory_limit.or_else(memory::allowance).unwrap_or(u64::MAX)
+    }
+
     /// Fails if `needed` bytes for `what` are more than may be used.
     pub fn plan_memory(&self, what: &'static str, needed: u64) -> Result<()> {
-        let allowed = self.memory_limit.or_else(memory::allowance).unwrap_or(u64::MAX);
+        let allowed = self.allowance();
         if needed > allowed { Err(Error::MemoryLimit { what, needed, allowed }) } else { Ok(()) }
     }
 

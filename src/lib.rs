@@ -50,6 +50,7 @@ mod memory;
 pub mod model;
 pub mod parallel;
 pub mod prior;
+mod simd;
 pub mod solve;
 pub mod workspace;
 

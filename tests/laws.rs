@@ -4,15 +4,22 @@
 
 mod support;
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use nuptse::data::Inputs;
-use nuptse::kernel::{Covariance, Linear, Precomputed, Rbf};
+use nuptse::kernel::{
+    Covariance, DenseOperator, KernelOperator, Linear, Parameter, PointwiseCovariance, Precision, Precomputed, Rbf,
+    Shuffle,
+};
 use nuptse::likelihood::Softmax;
+use nuptse::model::ModelSpec;
 use nuptse::prior::Flat;
-use support::laws::{check_kernel_operator_laws, check_likelihood_laws, check_mixing_laws};
-use support::{Random, context};
+use nuptse::workspace::Workspace;
+use nuptse::{Context, Error, Result};
+use std::sync::Arc;
+use support::laws::{check_kernel_operator_laws, check_likelihood_laws, check_mixing_laws, check_products};
+use support::{Random, context, max_difference};
 
-const SIZES: [usize; 6] = [1, 2, 63, 64, 65, 130];
+const SIZES: [usize; 6] = [1, 2, 63, 64, 65, 257];
 const COLUMNS: [usize; 4] = [1, 2, 7, 33];
 
 /// A row as a dense vector.
@@ -37,6 +44,39 @@ fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
+/// The same function, never stored.
+#[derive(Debug, Clone)]
+struct MatrixFree<F>(F);
+
+impl<F: Covariance + PointwiseCovariance> Covariance for MatrixFree<F> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        self.0.parameters()
+    }
+
+    fn with_parameters(&self, values: &[f64]) -> Result<Arc<dyn Covariance>> {
+        self.0.with_parameters(values)
+    }
+
+    fn operator(&self, _: &Context, x: &Inputs, _: Precision) -> Result<Box<dyn KernelOperator>> {
+        Ok(Box::new(DenseOperator::matrix_free(self.0.clone(), x)))
+    }
+
+    fn cross_apply(
+        &self,
+        context: &Context,
+        out: ArrayViewMut2<'_, f64>,
+        test: &Inputs,
+        train: &Inputs,
+        s: ArrayView2<'_, f64>,
+    ) -> Result<()> {
+        self.0.cross_apply(context, out, test, train, s)
+    }
+}
+
 fn check_all(
     covariance: &dyn Covariance,
     make: impl Fn(&mut Random, usize) -> Inputs,
@@ -47,6 +87,9 @@ fn check_all(
         let reference = matrix(&x, &entry);
         for k in COLUMNS {
             check_kernel_operator_laws(&context(), covariance, &x, &reference, k);
+        }
+        for k in 1..=33 {
+            check_products(&context(), covariance, &x, &reference, k);
         }
     }
 }
@@ -59,6 +102,64 @@ fn rbf_on_dense_rows() {
 #[test]
 fn rbf_on_sparse_rows() {
     check_all(&Rbf::isotropic(0.8).unwrap(), |random, n| random.sparse(n, 9), gaussian(&[0.8; 9]));
+}
+
+#[test]
+fn rbf_that_is_never_stored() {
+    let rbf = Rbf::isotropic(1.7).unwrap();
+    check_all(&MatrixFree(rbf.clone()), |random, n| random.dense(n, 3), gaussian(&[1.7; 3]));
+    // A thin product takes the same steps, so it has the same bits.
+    let (x, s) = (Random::new(1).dense(257, 3), Random::new(2).array((257, 10)));
+    let apply = |operator: &dyn KernelOperator| {
+        let mut out = Array2::zeros((257, 10));
+        operator.apply(&context(), &mut Workspace::default(), out.view_mut(), s.view()).unwrap();
+        out
+    };
+    let stored = rbf.operator(&context(), &x, Precision::Double).unwrap();
+    assert_eq!(apply(stored.as_ref()), apply(&DenseOperator::matrix_free(rbf, &x)));
+}
+
+#[test]
+fn a_matrix_that_does_not_fit_is_not_stored() {
+    let x = Random::new(1).dense(4000, 2);
+    let small = context().with_memory_limit(Some(40_000_000));
+    let rbf = Rbf::isotropic(1.0).unwrap();
+    assert_eq!(rbf.operator(&small, &x, Precision::Double).unwrap().representation(), "matrix-free");
+    assert_eq!(rbf.operator(&small, &x, Precision::Single).unwrap().representation(), "stored in single precision");
+    let smaller = context().with_memory_limit(Some(1_000_000));
+    assert!(matches!(
+        rbf.operator(&smaller, &x, Precision::Double),
+        Err(Error::MemoryLimit { allowed: 1_000_000, .. })
+    ));
+}
+
+#[test]
+fn folds_side_by_side_give_what_each_gives_alone() {
+    let (n, classes, folds) = (70, 3, 4);
+    let mut random = Random::new(4);
+    let spec = ModelSpec::shared(classes, Rbf::isotropic(1.0).unwrap(), 2.0);
+    let mut prior = spec.prior(&context(), &random.dense(n, 2), Precision::Double).unwrap();
+    let fold_of_point: Vec<usize> = (0..n).map(|i| i * 7 % folds).collect();
+    let mut s = random.array((n, classes * folds));
+    for (i, &fold) in fold_of_point.iter().enumerate() {
+        s.slice_mut(s![i, fold * classes..(fold + 1) * classes]).fill(0.0);
+    }
+    let mut work = Workspace::default();
+    let mut together = Array2::zeros(s.raw_dim());
+    prior.apply_masked(&context(), &mut work, together.view_mut(), s.view(), &fold_of_point).unwrap();
+    for fold in 0..folds {
+        let held_out: Vec<usize> = (0..n).filter(|&i| fold_of_point[i] == fold).collect();
+        let shuffle = Shuffle::holding_out(&held_out, n).unwrap();
+        let kept = &shuffle.order(n)[..shuffle.kept()];
+        let columns = s![.., fold * classes..(fold + 1) * classes];
+        let corner = s.slice(columns).select(Axis(0), kept);
+        let mut alone = Array2::zeros(corner.raw_dim());
+        prior.shuffle(&shuffle);
+        prior.apply(&context(), &mut work, alone.view_mut(), corner.view()).unwrap();
+        prior.shuffle(&shuffle);
+        assert!(max_difference(&alone, &together.slice(columns).select(Axis(0), kept)) < 1e-12);
+        assert!(together.slice(columns).select(Axis(0), &held_out).iter().all(|value| *value == 0.0));
+    }
 }
 
 #[test]

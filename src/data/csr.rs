@@ -78,6 +78,19 @@ impl CsrRows {
         (&self.offsets, &self.indices, &self.values)
     }
 
+    /// The given rows, in the given order.
+    #[must_use]
+    pub fn select(&self, rows: impl IntoIterator<Item = usize>) -> Self {
+        let mut selected = Self { offsets: vec![0], indices: Vec::new(), values: Vec::new(), columns: self.columns };
+        for row in rows {
+            let (columns, values) = self.row(row);
+            selected.indices.extend_from_slice(columns);
+            selected.values.extend_from_slice(values);
+            selected.offsets.push(selected.values.len());
+        }
+        selected
+    }
+
     /// The transpose, again as compressed rows: row j lists the points that have input j, in increasing order.
     #[must_use]
     pub fn transpose(&self) -> Self {

@@ -2,7 +2,9 @@
 
 use super::CsrRows;
 use crate::error::{Error, Result};
-use ndarray::{ArcArray2, Array2, ArrayView1};
+use crate::kernel::Shuffle;
+use ndarray::{ArcArray2, Array2, ArrayView1, s};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The inputs of n points, one row each; checked to be finite when made through [`Inputs::dense`] or [`Inputs::sparse`].
@@ -67,6 +69,38 @@ impl Inputs {
                 let (columns, values) = x.row(row);
                 columns.iter().zip(values).for_each(|(&column, &value)| visit(column as usize, value));
             }
+        }
+    }
+
+    /// Some of the rows.
+    #[must_use]
+    pub fn slice(&self, rows: Range<usize>) -> Self {
+        match self {
+            Self::Dense(x) => Self::Dense(x.clone().slice_move(s![rows, ..])),
+            Self::Sparse(x) => Self::Sparse(Arc::new(x.select(rows))),
+        }
+    }
+
+    /// A point near those of `self` and `other`: the first one of `other` where both are dense, else the origin, for sparse
+    /// rows cannot be shifted.
+    #[must_use]
+    pub(crate) fn common_origin(&self, other: &Self) -> Vec<f64> {
+        match (self, other) {
+            (Self::Dense(_), Self::Dense(other)) => other.row(0).to_vec(),
+            _ => vec![0.0; self.columns()],
+        }
+    }
+
+    /// Exchanges points.
+    pub(crate) fn shuffle(&mut self, shuffle: &Shuffle) {
+        match self {
+            Self::Dense(x) => {
+                for &(a, b) in shuffle.swaps() {
+                    let (mut a, mut b) = x.multi_slice_mut((s![a, ..], s![b, ..]));
+                    a.iter_mut().zip(&mut b).for_each(|(a, b)| std::mem::swap(a, b));
+                }
+            }
+            Self::Sparse(x) => *x = Arc::new(x.select(shuffle.order(x.rows()))),
         }
     }
 

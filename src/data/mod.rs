@@ -12,5 +12,6 @@ pub use inputs::Inputs;
 pub use scaling::Scaling;
 pub use targets::{Targets, TargetsKind};
 
-pub(crate) use inner::{TileScratch, inner_products, pack_rows};
+pub use inner::PreparedRows;
+pub(crate) use inner::{inner_products, pack_rows, squared_norms};
 pub(crate) use layout::{check_shape, row_major, row_major_mut, view, view_mut};

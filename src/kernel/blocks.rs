@@ -1,6 +1,6 @@
 //! K̆: independent blocks v_p M^(l_p), with matrices shared between blocks (seed 000, section 6.2).
 
-use super::{KernelOperator, Parameter};
+use super::{KernelOperator, Parameter, Shuffle};
 use crate::context::Context;
 use crate::data::{check_shape, row_major, row_major_mut, view, view_mut};
 use crate::error::{Error, Result};
@@ -87,7 +87,7 @@ impl KernelBlocks {
         s: ArrayView2<'_, f64>,
     ) -> Result<()> {
         let (n, width) = s.dim();
-        check_shape("the rows of S must be the points", self.points(), n)?;
+        check_shape("S must not have more rows than there are points", self.points(), n.max(self.points()))?;
         check_shape("the columns of S must be the blocks, once or several times", 0, width % self.len().max(1))?;
         if let [matrix] = self.matrices.as_slice() {
             matrix.apply(context, work, out.view_mut(), s)?;
@@ -119,6 +119,11 @@ impl KernelBlocks {
             done?;
         }
         Ok(())
+    }
+
+    /// Exchanges points in all matrices; the same call again undoes it.
+    pub fn shuffle(&mut self, shuffle: &Shuffle) {
+        self.matrices.iter_mut().for_each(|matrix| matrix.shuffle(shuffle));
     }
 
     /// Multiplies column p by v_p.

@@ -2,9 +2,9 @@
 
 use super::{KernelOperator, Precision};
 use crate::context::Context;
-use crate::data::{Inputs, TileScratch};
+use crate::data::{Inputs, PreparedRows};
 use crate::error::{Error, Result};
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array1, ArrayView2, ArrayViewMut2};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -39,6 +39,11 @@ pub trait Covariance: std::fmt::Debug + Send + Sync {
     /// The same function with other values of its parameters, in the order of [`Covariance::parameters`].
     fn with_parameters(&self, values: &[f64]) -> Result<Arc<dyn Covariance>>;
 
+    /// Whether predictions need the training points, or their number only.
+    fn needs_training_points(&self) -> bool {
+        true
+    }
+
     /// The matrix over the training points x.
     fn operator(&self, context: &Context, x: &Inputs, precision: Precision) -> Result<Box<dyn KernelOperator>>;
 
@@ -53,34 +58,47 @@ pub trait Covariance: std::fmt::Debug + Send + Sync {
     ) -> Result<()>;
 }
 
-/// A covariance function that is evaluated entry by entry, a tile at a time, and stored as a dense matrix.
-pub trait PointwiseCovariance: std::fmt::Debug + Send + Sync {
-    /// Fills `out`, row-major, with M for the given rows of `a` and of `b`.
-    fn tile(&self, out: &mut [f64], a: (&Inputs, Range<usize>), b: (&Inputs, Range<usize>), scratch: &mut TileBuffers);
+/// A covariance function that is evaluated entry by entry, a tile at a time; its matrix is stored, or made anew for every
+/// product.
+pub trait PointwiseCovariance: std::fmt::Debug + Clone + Send + Sync + 'static {
+    /// The points as the tiles need them. `origin` is a point about which inner products may be taken: far from it the
+    /// distances of neighbours would be lost to rounding.
+    fn prepare(&self, x: &Inputs, origin: &[f64]) -> PreparedRows;
 
-    /// Adds to the gradient, for every parameter θ, Σ_ij t_ij ∂M_ij/∂log θ over one tile of the training matrix; `t` may be overwritten.
+    /// Fills `out`, row-major, with M for the given rows of `a` and of `b`.
+    fn tile(
+        &self,
+        out: &mut [f64],
+        a: (&PreparedRows, Range<usize>),
+        b: (&PreparedRows, Range<usize>),
+        buffers: &mut TileBuffers,
+    );
+
+    /// Adds to the gradient, for every parameter θ, Σ_ij t_ij ∂M_ij/∂log θ over one tile of the training matrix; `t` may
+    /// be overwritten.
     fn tile_gradient(
         &self,
         gradient: &mut [f64],
         t: &mut [f64],
-        x: &Inputs,
+        x: &PreparedRows,
         rows: Range<usize>,
         columns: Range<usize>,
-        scratch: &mut TileBuffers,
+        buffers: &mut TileBuffers,
     );
 
     /// Number of shape parameters.
     fn parameter_count(&self) -> usize;
 
-    /// M of a point with itself.
-    fn at_zero(&self) -> f64;
+    /// M of every point with itself.
+    fn diagonal(&self, x: &PreparedRows) -> Array1<f64>;
 }
 
 /// Buffers of one thread for the tiles of a [`PointwiseCovariance`].
 #[derive(Debug, Default)]
 pub struct TileBuffers {
-    pub(crate) inner: TileScratch,
+    pub(crate) inner: Vec<f64>,
     pub(crate) left: Vec<f64>,
     pub(crate) right: Vec<f64>,
+    pub(crate) values: Vec<f64>,
     pub(crate) product: Vec<f64>,
 }

@@ -1,10 +1,11 @@
-//! A stored kernel matrix.
+//! The matrix of a covariance function that is evaluated entry by entry: stored, or made anew for every product.
 
-use super::KernelOperator;
 use super::covariance::{PointwiseCovariance, TileBuffers};
-use super::packed::{PackedSymmetric, Precision, TILE, tile_range};
+use super::packed::{ENTRIES, PackedSymmetric, Precision, TILE, tile_range};
+use super::symmetric::{SymmetricTiles, Tile, multiply, workspace_bytes};
+use super::{KernelOperator, Shuffle};
 use crate::context::Context;
-use crate::data::{Inputs, check_shape, row_major, row_major_mut};
+use crate::data::{Inputs, PreparedRows, check_shape, row_major};
 use crate::error::Result;
 use crate::workspace::Workspace;
 use faer::linalg::matmul::matmul;
@@ -13,75 +14,114 @@ use ndarray::{Array1, ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// M of a covariance function that is evaluated entry by entry, stored as one triangle of tiles.
+/// M over the training points.
 #[derive(Debug)]
 pub struct DenseOperator<F> {
+    source: Computed<F>,
+    /// The matrix, where there is room for it.
+    stored: Option<PackedSymmetric>,
+}
+
+/// M by tiles that are computed when they are needed.
+#[derive(Debug)]
+struct Computed<F> {
     function: F,
-    inputs: Inputs,
-    matrix: PackedSymmetric,
+    points: PreparedRows,
 }
 
 impl<F: PointwiseCovariance> DenseOperator<F> {
-    /// Evaluates the function for all pairs of points.
+    /// Evaluates the function for all pairs of points, or, where the matrix would not fit in memory, gets ready to do so in
+    /// every product.
     pub fn new(context: &Context, function: F, x: &Inputs, precision: Precision) -> Result<Self> {
-        let matrix = PackedSymmetric::build(
-            context,
-            x.rows(),
-            precision,
-            TileBuffers::default,
-            |buffers, tile, rows, columns| {
-                function.tile(tile, (x, rows), (x, columns), buffers);
-            },
-        )?;
-        Ok(Self { function, inputs: x.clone(), matrix })
+        let mut operator = Self::matrix_free(function, x);
+        if context.has_room(PackedSymmetric::bytes(x.rows(), precision)) {
+            let Computed { function, points } = &operator.source;
+            let build = |buffers: &mut TileBuffers, tile: &mut [f64], rows, columns| {
+                function.tile(tile, (points, rows), (points, columns), buffers);
+            };
+            operator.stored = Some(PackedSymmetric::build(context, x.rows(), precision, TileBuffers::default, build)?);
+        } else {
+            context.plan_memory("a product with the kernel matrix, without storing it,", workspace_bytes(x.rows()))?;
+        }
+        Ok(operator)
+    }
+
+    /// Stores nothing: every product evaluates the function anew.
+    #[must_use]
+    pub fn matrix_free(function: F, x: &Inputs) -> Self {
+        Self { source: Computed { points: function.prepare(x, &x.common_origin(x)), function }, stored: None }
+    }
+
+    /// Whether the matrix is stored.
+    pub(super) fn is_stored(&self) -> bool {
+        self.stored.is_some()
+    }
+}
+
+impl<F: PointwiseCovariance> SymmetricTiles for Computed<F> {
+    type Scratch = (TileBuffers, Vec<f64>);
+
+    fn points(&self) -> usize {
+        self.points.rows().rows()
+    }
+
+    fn scratch(&self) -> Self::Scratch {
+        (TileBuffers::default(), vec![0.0; 2 * ENTRIES])
+    }
+
+    fn tile<'a>(&'a self, i: usize, j: usize, (buffers, values): &'a mut Self::Scratch) -> Tile<'a> {
+        let (rows, columns) = (tile_range(self.points(), i), tile_range(self.points(), j));
+        let (height, width) = (rows.len(), columns.len());
+        let (tile, edge) = values.split_at_mut(ENTRIES);
+        if height * width == ENTRIES {
+            self.function.tile(tile, (&self.points, rows), (&self.points, columns), buffers);
+        } else {
+            self.function.tile(&mut edge[..height * width], (&self.points, rows), (&self.points, columns), buffers);
+            tile.fill(0.0);
+            for (tile, edge) in tile.chunks_mut(TILE).zip(edge[..height * width].chunks(width)) {
+                tile[..width].copy_from_slice(edge);
+            }
+        }
+        Tile::Double(tile)
+    }
+
+    /// Computing a tile costs more than multiplying it: it is never done twice.
+    fn wide_from(&self) -> usize {
+        usize::MAX
     }
 }
 
 impl<F: PointwiseCovariance> KernelOperator for DenseOperator<F> {
     fn points(&self) -> usize {
-        self.matrix.points()
+        self.source.points()
+    }
+
+    fn representation(&self) -> &'static str {
+        self.stored.as_ref().map_or("matrix-free", PackedSymmetric::description)
     }
 
     fn apply(
         &self,
         context: &Context,
-        _work: &mut Workspace,
-        mut out: ArrayViewMut2<'_, f64>,
+        work: &mut Workspace,
+        out: ArrayViewMut2<'_, f64>,
         s: ArrayView2<'_, f64>,
     ) -> Result<()> {
-        let n = self.points();
-        let k = s.ncols();
-        check_shape("the rows of S must be the points of the kernel matrix", n, s.nrows())?;
-        check_shape("the rows of the product must be the points of the kernel matrix", n, out.nrows())?;
-        check_shape("the columns of the product must be those of S", k, out.ncols())?;
-        context.check()?;
-        if k == 0 {
-            return Ok(());
+        match &self.stored {
+            Some(stored) => multiply(context, work, out, stored, s),
+            None => multiply(context, work, out, &self.source, s),
         }
-        let s = row_major("S", &s)?;
-        let tiles = n.div_ceil(TILE);
-        let scratch = || vec![0.0; TILE * TILE];
-        row_major_mut("the product", &mut out)?.par_chunks_mut(TILE * k).enumerate().for_each_init(
-            scratch,
-            |scratch, (i, out)| {
-                let height = out.len() / k;
-                let mut out = MatMut::from_row_major_slice_mut(out, height, k);
-                for j in 0..tiles {
-                    let columns = tile_range(n, j);
-                    let s = part(s, &columns, k);
-                    let stored = self.matrix.tile(i.max(j), i.min(j), scratch);
-                    let stored = MatRef::from_row_major_slice(stored, TILE, TILE);
-                    let tile = if j <= i { stored } else { stored.transpose() };
-                    let accumulate = if j == 0 { Accum::Replace } else { Accum::Add };
-                    matmul(out.as_mut(), accumulate, tile.submatrix(0, 0, height, columns.len()), s, 1.0, Par::Seq);
-                }
-            },
-        );
-        Ok(())
+    }
+
+    fn shuffle(&mut self, shuffle: &Shuffle) {
+        self.source.points.shuffle(shuffle);
+        if let Some(stored) = &mut self.stored {
+            stored.shuffle(shuffle);
+        }
     }
 
     fn diagonal(&self) -> Array1<f64> {
-        Array1::from_elem(self.points(), self.function.at_zero())
+        self.source.function.diagonal(&self.source.points)
     }
 
     fn gradient(&self, context: &Context, e: ArrayView2<'_, f64>, f: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
@@ -91,7 +131,7 @@ impl<F: PointwiseCovariance> KernelOperator for DenseOperator<F> {
         check_shape("the rows of F must be those of E", n, f.nrows())?;
         check_shape("the columns of F must be those of E", k, f.ncols())?;
         let (e, f) = (row_major("E", &e)?, row_major("F", &f)?);
-        let count = self.function.parameter_count();
+        let count = self.source.function.parameter_count();
         // One row of tiles after the other, so that the order of the sums is fixed.
         let partial = (0..n.div_ceil(TILE)).into_par_iter().map(|i| {
             let rows = tile_range(n, i);
@@ -115,7 +155,14 @@ impl<F: PointwiseCovariance> KernelOperator for DenseOperator<F> {
                 if j < i {
                     matmul(product, Accum::Add, part(f, &rows, k), part(e, &columns, k).transpose(), 1.0, Par::Seq);
                 }
-                self.function.tile_gradient(&mut gradient, t, &self.inputs, rows.clone(), columns, &mut buffers);
+                self.source.function.tile_gradient(
+                    &mut gradient,
+                    t,
+                    &self.source.points,
+                    rows.clone(),
+                    columns,
+                    &mut buffers,
+                );
             }
             Ok(gradient)
         });

@@ -1,21 +1,43 @@
-//! The linear kernel M = X Xᵀ, never formed: X (Xᵀ S) takes two passes over the entries of X.
+//! The linear kernel M = X Xᵀ.
 
-use super::full::multiply;
-use super::{Covariance, KernelOperator, Parameter, Precision};
+use super::covariance::{PointwiseCovariance, TileBuffers};
+use super::cross::check_cross;
+use super::linear_operator::{LinearDense, LinearSparse, dense_multiply, sparse_multiply, transposed_multiply};
+use super::{Covariance, DenseOperator, KernelOperator, Parameter, Precision};
 use crate::context::Context;
-use crate::data::{CsrRows, Inputs, check_shape, row_major, row_major_mut, view, view_mut};
+use crate::data::{Inputs, PreparedRows, check_shape, inner_products, squared_norms};
 use crate::error::Result;
-use crate::parallel::{dot_sequential, part_len};
 use crate::workspace::Workspace;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
-use ndarray::{ArcArray2, Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
-use rayon::prelude::*;
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The inner product of the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Linear;
+
+/// Nanoseconds that a product takes for each column, on one machine of two cores (`benches/results/products.md`); only
+/// their ratios matter.
+mod cost {
+    /// An entry of a stored symmetric matrix, per point squared.
+    pub(super) const STORED: f64 = 0.032;
+    /// An entry of dense rows, which is used in both halves of the product.
+    pub(super) const DENSE: f64 = 0.060;
+    /// An entry of sparse rows, likewise.
+    pub(super) const SPARSE: f64 = 0.22;
+}
+
+impl Linear {
+    /// Whether X Xᵀ is multiplied faster once it is there than by way of X.
+    fn pays_to_store(x: &Inputs) -> bool {
+        let n = x.rows() as f64;
+        let by_rows = match x {
+            Inputs::Dense(x) => cost::DENSE * x.len() as f64,
+            Inputs::Sparse(x) => cost::SPARSE * x.entries() as f64,
+        };
+        cost::STORED * n * n < by_rows
+    }
+}
 
 impl Covariance for Linear {
     fn name(&self) -> &'static str {
@@ -31,10 +53,17 @@ impl Covariance for Linear {
         Ok(Arc::new(*self))
     }
 
-    fn operator(&self, _context: &Context, x: &Inputs, _precision: Precision) -> Result<Box<dyn KernelOperator>> {
+    fn operator(&self, context: &Context, x: &Inputs, precision: Precision) -> Result<Box<dyn KernelOperator>> {
+        if Self::pays_to_store(x) {
+            let stored = DenseOperator::new(context, *self, x, precision)?;
+            // Made anew for every product it would not pay.
+            if stored.is_stored() {
+                return Ok(Box::new(stored));
+            }
+        }
         Ok(match x {
-            Inputs::Dense(x) => Box::new(LinearDense { x: x.clone() }),
-            Inputs::Sparse(x) => Box::new(LinearSparse { transpose: x.transpose(), x: Arc::clone(x) }),
+            Inputs::Dense(x) => Box::new(LinearDense::new(x)),
+            Inputs::Sparse(x) => Box::new(LinearSparse::new(x)),
         })
     }
 
@@ -46,161 +75,53 @@ impl Covariance for Linear {
         train: &Inputs,
         s: ArrayView2<'_, f64>,
     ) -> Result<()> {
-        check_shape("the number of columns of X must be that of the training points", train.columns(), test.columns())?;
-        check_shape("the rows of S must be the training points", train.rows(), s.nrows())?;
-        check_shape("the rows of the product must be the test points", test.rows(), out.nrows())?;
-        check_shape("the columns of the product must be those of S", s.ncols(), out.ncols())?;
+        check_cross(&out, test, train.columns(), train, &s)?;
         let mut weights = Array2::zeros((train.columns(), s.ncols()));
         match train {
-            Inputs::Dense(x) => transposed_multiply(context, weights.view_mut(), x, s)?,
+            Inputs::Dense(x) => {
+                transposed_multiply(context, &mut Workspace::default(), weights.view_mut(), x.view(), s)?;
+            }
             Inputs::Sparse(x) => sparse_multiply(context, weights.view_mut(), &x.transpose(), s)?,
         }
         match test {
-            Inputs::Dense(x) => multiply(context, out, x.view(), weights.view()),
+            Inputs::Dense(x) => dense_multiply(context, out, x.view(), weights.view()),
             Inputs::Sparse(x) => sparse_multiply(context, out, x, weights.view()),
         }
     }
 }
 
-/// M = X Xᵀ for dense rows.
-#[derive(Debug)]
-pub struct LinearDense {
-    x: ArcArray2<f64>,
-}
-
-/// M = X Xᵀ for sparse rows.
-#[derive(Debug)]
-pub struct LinearSparse {
-    x: Arc<CsrRows>,
-    /// Xᵀ as compressed rows, so that both halves of the product write each row of their result once.
-    transpose: CsrRows,
-}
-
-impl KernelOperator for LinearDense {
-    fn points(&self) -> usize {
-        self.x.nrows()
+/// Entry by entry, for when X Xᵀ is stored.
+impl PointwiseCovariance for Linear {
+    fn prepare(&self, x: &Inputs, _origin: &[f64]) -> PreparedRows {
+        PreparedRows::plain(x)
     }
 
-    fn apply(
+    fn tile(
         &self,
-        context: &Context,
-        work: &mut Workspace,
-        out: ArrayViewMut2<'_, f64>,
-        s: ArrayView2<'_, f64>,
-    ) -> Result<()> {
-        let x = &self.x;
-        through_inputs(
-            work,
-            (x.ncols(), s.ncols()),
-            |weights| transposed_multiply(context, weights, x, s),
-            |weights| multiply(context, out, x.view(), weights),
-        )
+        out: &mut [f64],
+        (a, rows): (&PreparedRows, Range<usize>),
+        (b, columns): (&PreparedRows, Range<usize>),
+        buffers: &mut TileBuffers,
+    ) {
+        inner_products(out, (a.rows(), rows), (b.rows(), columns), &mut buffers.inner);
     }
 
-    fn diagonal(&self) -> Array1<f64> {
-        self.x.map_axis(Axis(1), |row| row.dot(&row))
-    }
-
-    fn gradient(&self, _context: &Context, _e: ArrayView2<'_, f64>, _f: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
-        Ok(Vec::new())
-    }
-}
-
-impl KernelOperator for LinearSparse {
-    fn points(&self) -> usize {
-        self.x.rows()
-    }
-
-    fn apply(
+    fn tile_gradient(
         &self,
-        context: &Context,
-        work: &mut Workspace,
-        out: ArrayViewMut2<'_, f64>,
-        s: ArrayView2<'_, f64>,
-    ) -> Result<()> {
-        let x = &self.x;
-        through_inputs(
-            work,
-            (x.columns(), s.ncols()),
-            |weights| sparse_multiply(context, weights, &self.transpose, s),
-            |weights| sparse_multiply(context, out, x, weights),
-        )
+        _gradient: &mut [f64],
+        _t: &mut [f64],
+        _x: &PreparedRows,
+        _rows: Range<usize>,
+        _columns: Range<usize>,
+        _buffers: &mut TileBuffers,
+    ) {
     }
 
-    fn diagonal(&self) -> Array1<f64> {
-        (0..self.x.rows()).map(|row| dot_sequential(self.x.row(row).1, self.x.row(row).1)).collect()
+    fn parameter_count(&self) -> usize {
+        0
     }
 
-    fn gradient(&self, _context: &Context, _e: ArrayView2<'_, f64>, _f: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
-        Ok(Vec::new())
+    fn diagonal(&self, x: &PreparedRows) -> Array1<f64> {
+        squared_norms(x.rows())
     }
-}
-
-/// Runs the two halves of a product, Xᵀ S into a buffer of the workspace and X times that.
-fn through_inputs(
-    work: &mut Workspace,
-    shape: (usize, usize),
-    first: impl FnOnce(ArrayViewMut2<'_, f64>) -> Result<()>,
-    second: impl FnOnce(ArrayView2<'_, f64>) -> Result<()>,
-) -> Result<()> {
-    let mut buffer = work.take(shape.0 * shape.1);
-    let done = first(view_mut(shape, &mut buffer)?).and_then(|()| second(view(shape, &buffer)?));
-    work.give(buffer);
-    done
-}
-
-/// out = Xᵀ S for a row-major X.
-fn transposed_multiply(
-    context: &Context,
-    mut out: ArrayViewMut2<'_, f64>,
-    x: &ArcArray2<f64>,
-    s: ArrayView2<'_, f64>,
-) -> Result<()> {
-    /// Inputs that one task multiplies.
-    const COLUMNS: usize = 64;
-    let ((n, d), k) = (x.dim(), s.ncols());
-    check_shape("the rows of S must be the points", n, s.nrows())?;
-    if k == 0 {
-        return Ok(());
-    }
-    let x = x.view();
-    let (x, s) = (row_major("X", &x)?, row_major("S", &s)?);
-    row_major_mut("the product", &mut out)?.par_chunks_mut(COLUMNS * k).enumerate().try_for_each(|(block, out)| {
-        context.check()?;
-        let height = out.len() / k;
-        let x = MatRef::from_row_major_slice(x, n, d).subcols(block * COLUMNS, height);
-        let s = MatRef::from_row_major_slice(s, n, k);
-        let out = MatMut::from_row_major_slice_mut(out, height, k);
-        matmul(out, Accum::Replace, x.transpose(), s, 1.0, Par::Seq);
-        Ok(())
-    })
-}
-
-/// out = A S for sparse rows A.
-fn sparse_multiply(
-    context: &Context,
-    mut out: ArrayViewMut2<'_, f64>,
-    a: &CsrRows,
-    s: ArrayView2<'_, f64>,
-) -> Result<()> {
-    let (n, k) = s.dim();
-    check_shape("the rows of S must be the columns of the matrix", a.columns(), n)?;
-    check_shape("the rows of the product must be those of the matrix", a.rows(), out.nrows())?;
-    if k == 0 {
-        return Ok(());
-    }
-    let s = row_major("S", &s)?;
-    let rows = part_len(a.rows());
-    row_major_mut("the product", &mut out)?.par_chunks_mut(rows * k).enumerate().try_for_each(|(part, out)| {
-        context.check()?;
-        for (out, row) in out.chunks_mut(k).zip(part * rows..) {
-            out.fill(0.0);
-            let (columns, values) = a.row(row);
-            for (&column, &value) in columns.iter().zip(values) {
-                let s = &s[column as usize * k..(column as usize + 1) * k];
-                out.iter_mut().zip(s).for_each(|(out, s)| *out += value * s);
-            }
-        }
-        Ok(())
-    })
 }

@@ -7,22 +7,27 @@
 
 mod blocks;
 mod covariance;
+mod cross;
 mod dense;
-mod full;
 mod linear;
+mod linear_operator;
 mod operator;
 mod packed;
 mod precomputed;
 mod rbf;
+mod shuffle;
 mod stationary;
+mod symmetric;
+mod thin;
 
 pub use blocks::{Block, KernelBlocks};
-pub use covariance::{Covariance, Parameter, PointwiseCovariance};
+pub use covariance::{Covariance, Parameter, PointwiseCovariance, TileBuffers};
 pub use dense::DenseOperator;
-pub use full::FullOperator;
-pub use linear::{Linear, LinearDense, LinearSparse};
+pub use linear::Linear;
+pub use linear_operator::{LinearDense, LinearSparse};
 pub use operator::KernelOperator;
 pub use packed::Precision;
-pub use precomputed::Precomputed;
+pub use precomputed::{Precomputed, StoredOperator};
 pub use rbf::{Gaussian, Rbf};
+pub use shuffle::Shuffle;
 pub use stationary::{Profile, Stationary, Widths};

@@ -1,5 +1,6 @@
 //! What fitting needs of a kernel matrix.
 
+use super::Shuffle;
 use crate::context::Context;
 use crate::error::Result;
 use crate::workspace::Workspace;
@@ -12,7 +13,10 @@ pub trait KernelOperator: std::fmt::Debug + Send + Sync {
     /// Number of points n.
     fn points(&self) -> usize;
 
-    /// out = M S.
+    /// How the matrix is kept, in a few words for the user.
+    fn representation(&self) -> &'static str;
+
+    /// out = M S. Where S has fewer rows than there are points, M is the corner of its leading rows and columns.
     fn apply(
         &self,
         context: &Context,
@@ -20,6 +24,9 @@ pub trait KernelOperator: std::fmt::Debug + Send + Sync {
         out: ArrayViewMut2<'_, f64>,
         s: ArrayView2<'_, f64>,
     ) -> Result<()>;
+
+    /// Exchanges points, so that a subset of them has the leading corner of M; the same call again undoes it exactly.
+    fn shuffle(&mut self, shuffle: &Shuffle);
 
     /// The diagonal of M.
     fn diagonal(&self) -> Array1<f64>;

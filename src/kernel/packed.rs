@@ -1,13 +1,18 @@
 //! Storage of a symmetric matrix: one triangle, cut into square tiles.
 
+use super::Shuffle;
+use super::symmetric::{SymmetricTiles, Tile};
+use super::thin::Entry;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use ndarray::Array1;
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows and columns of a tile. A tile in double precision is 32 kB, what the first-level cache holds.
 pub(crate) const TILE: usize = 64;
-const ENTRIES: usize = TILE * TILE;
+/// Entries of a tile.
+pub(crate) const ENTRIES: usize = TILE * TILE;
 
 /// How the entries of a stored kernel matrix are kept; sums are always taken in double precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,44 +56,98 @@ impl PackedSymmetric {
         Ok(Self { points, rows })
     }
 
-    pub(crate) fn points(&self) -> usize {
+    /// Bytes that a matrix of so many points takes.
+    pub(crate) fn bytes(points: usize, precision: Precision) -> u64 {
+        let side = points.div_ceil(TILE) as u64;
+        let entry = match precision {
+            Precision::Double => size_of::<f64>(),
+            Precision::Single => size_of::<f32>(),
+        };
+        side * (side + 1) / 2 * ENTRIES as u64 * entry as u64
+    }
+
+    /// How the entries are kept, for the user.
+    pub(crate) fn description(&self) -> &'static str {
+        match self.rows {
+            TileRows::Double(_) => "stored in double precision",
+            TileRows::Single(_) => "stored in single precision",
+        }
+    }
+
+    /// Exchanges rows and columns, in place.
+    pub(crate) fn shuffle(&mut self, shuffle: &Shuffle) {
+        let points = self.points;
+        match &mut self.rows {
+            TileRows::Double(rows) => shuffle.swaps().iter().for_each(|&swap| swap_points(rows, points, swap)),
+            TileRows::Single(rows) => shuffle.swaps().iter().for_each(|&swap| swap_points(rows, points, swap)),
+        }
+    }
+
+    /// The diagonal.
+    pub(crate) fn diagonal(&self) -> Array1<f64> {
+        let entry = |i: usize| {
+            let place = i / TILE * ENTRIES + i % TILE * TILE + i % TILE;
+            match &self.rows {
+                TileRows::Double(rows) => rows[i / TILE][place],
+                TileRows::Single(rows) => rows[i / TILE][place].widen(),
+            }
+        };
+        (0..self.points).map(entry).collect()
+    }
+}
+
+/// Exchanges points a and b: the entries (a, c) and (b, c) for all c, where (a, b) itself stays.
+fn swap_points<T: Entry>(rows: &mut [Vec<T>], points: usize, (a, b): (usize, usize)) {
+    // Diagonal tiles are stored in full, so entries within one have two places; `upper` is the mirrored one.
+    let place = |i: usize, j: usize| (i / TILE, j / TILE * ENTRIES + i % TILE * TILE + j % TILE);
+    let get = |rows: &[Vec<T>], i: usize, j: usize| {
+        let (row, place) = place(i.max(j), i.min(j));
+        rows[row][place]
+    };
+    let set = |rows: &mut [Vec<T>], i: usize, j: usize, value| {
+        let (row, low) = place(i.max(j), i.min(j));
+        rows[row][low] = value;
+        if i / TILE == j / TILE {
+            let (row, upper) = place(i.min(j), i.max(j));
+            rows[row][upper] = value;
+        }
+    };
+    for c in (0..points).filter(|&c| c != a && c != b) {
+        let (at_a, at_b) = (get(rows, a, c), get(rows, b, c));
+        set(rows, a, c, at_b);
+        set(rows, b, c, at_a);
+    }
+    let (at_a, at_b) = (get(rows, a, a), get(rows, b, b));
+    set(rows, a, a, at_b);
+    set(rows, b, b, at_a);
+}
+
+impl SymmetricTiles for PackedSymmetric {
+    type Scratch = ();
+
+    fn points(&self) -> usize {
         self.points
     }
 
-    /// The tile in row i and column j ≤ i of the tiles, row-major; single precision is widened into `scratch`.
-    pub(crate) fn tile<'a>(&'a self, i: usize, j: usize, scratch: &'a mut [f64]) -> &'a [f64] {
+    fn scratch(&self) {}
+
+    fn tile<'a>(&'a self, i: usize, j: usize, (): &'a mut ()) -> Tile<'a> {
         let place = j * ENTRIES..(j + 1) * ENTRIES;
         match &self.rows {
-            TileRows::Double(rows) => &rows[i][place],
-            TileRows::Single(rows) => {
-                scratch.iter_mut().zip(&rows[i][place]).for_each(|(wide, &x)| *wide = f64::from(x));
-                scratch
-            }
+            TileRows::Double(rows) => Tile::Double(&rows[i][place]),
+            TileRows::Single(rows) => Tile::Single(&rows[i][place]),
         }
+    }
+
+    /// Measured: see `benches/results/products.md`.
+    fn wide_from(&self) -> usize {
+        25
     }
 }
 
 /// The points in the i-th row of tiles.
 pub(crate) fn tile_range(points: usize, i: usize) -> Range<usize> {
     i * TILE..((i + 1) * TILE).min(points)
-}
-
-/// An entry type of the store.
-trait Entry: Copy + Default + Send + Sync {
-    fn narrow(value: f64) -> Self;
-}
-
-impl Entry for f64 {
-    fn narrow(value: f64) -> Self {
-        value
-    }
-}
-
-impl Entry for f32 {
-    #[allow(clippy::cast_possible_truncation)]
-    fn narrow(value: f64) -> Self {
-        value as f32
-    }
 }
 
 /// Allocates and fills all rows of tiles, refusing politely where there is not enough memory.
@@ -98,16 +157,15 @@ fn fill_rows<T: Entry, S>(
     state: impl Fn() -> S + Sync + Send,
     fill: impl Fn(&mut S, &mut [f64], Range<usize>, Range<usize>) + Sync + Send,
 ) -> Result<Vec<Vec<T>>> {
-    let what = "the kernel matrix";
     let side = points.div_ceil(TILE);
-    let needed = (side * (side + 1) / 2 * ENTRIES) as u64 * size_of::<T>() as u64;
-    context.plan_memory(what, needed)?;
     let make = || (state(), vec![0.0; ENTRIES]);
     // The long rows come first, so that no thread is left alone with one at the end.
     let rows = (0..side).into_par_iter().rev().map_init(make, |(state, buffer), i| {
         context.check()?;
         let mut row = Vec::new();
-        row.try_reserve_exact((i + 1) * ENTRIES).map_err(|_| Error::MemoryLimit { what, needed, allowed: 0 })?;
+        let bytes = ((i + 1) * ENTRIES * size_of::<T>()) as u64;
+        let refused = |_| Error::MemoryLimit { what: "a part of the kernel matrix", needed: bytes, allowed: 0 };
+        row.try_reserve_exact((i + 1) * ENTRIES).map_err(refused)?;
         for j in 0..=i {
             context.check()?;
             let (height, width) = (tile_range(points, i), tile_range(points, j));

@@ -3,6 +3,7 @@
 use super::{Profile, Stationary, Widths};
 use crate::data::Inputs;
 use crate::error::Result;
+use crate::simd;
 use ndarray::ArrayView1;
 
 /// M = exp(−ρ/2), seed 000 eq. 8.
@@ -12,12 +13,13 @@ pub struct Gaussian;
 impl Profile for Gaussian {
     const NAME: &'static str = "rbf";
 
-    fn value(&self, rho: f64) -> f64 {
-        (-0.5 * rho).exp()
+    fn values(&self, rho: &mut [f64]) {
+        simd::exp(rho, -0.5);
     }
 
-    fn slope(&self, rho: f64) -> f64 {
-        -0.5 * (-0.5 * rho).exp()
+    fn slopes(&self, rho: &mut [f64]) {
+        simd::exp(rho, -0.5);
+        rho.iter_mut().for_each(|slope| *slope *= -0.5);
     }
 }
 

@@ -1,15 +1,15 @@
 //! Covariance functions of the distance between two points, with one width or one for every input.
 
 use super::covariance::{PointwiseCovariance, TileBuffers};
+use super::cross::cross_multiply;
 use super::{Covariance, DenseOperator, KernelOperator, Parameter, Precision};
 use crate::context::Context;
-use crate::data::{Inputs, check_shape, inner_products, pack_rows, row_major, row_major_mut};
+use crate::data::{Inputs, PreparedRows, check_shape, inner_products, pack_rows};
 use crate::error::Result;
+use crate::parallel::dot_sequential;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
-use rayon::prelude::*;
-use std::borrow::Cow;
+use ndarray::{Array1, ArrayView1, ArrayView2, ArrayViewMut2};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ pub trait Profile: std::fmt::Debug + Clone + Send + Sync + 'static {
     /// The name of the covariance function.
     const NAME: &'static str;
 
-    /// M(ρ); M(0) = 1.
-    fn value(&self, rho: f64) -> f64;
+    /// Replaces every ρ by M(ρ); M(0) = 1.
+    fn values(&self, rho: &mut [f64]);
 
-    /// dM/dρ.
-    fn slope(&self, rho: f64) -> f64;
+    /// Replaces every ρ by dM/dρ.
+    fn slopes(&self, rho: &mut [f64]);
 }
 
 /// A covariance function given by its [`Profile`] and its widths.
@@ -40,11 +40,6 @@ pub struct Stationary<P> {
     profile: P,
     widths: Widths,
 }
-
-/// Rows of test points that a prediction takes at a time.
-const TEST_ROWS: usize = 64;
-/// Training points of a tile in a prediction.
-const TRAIN_ROWS: usize = 256;
 
 impl<P: Profile> Stationary<P> {
     /// The function with the given inverse widths.
@@ -71,51 +66,33 @@ impl<P: Profile> Stationary<P> {
         }
     }
 
-    /// w_d / D for every input.
-    fn factors(&self, columns: usize) -> Cow<'_, [f64]> {
+    /// √(w_d / D) for every input.
+    fn factors(&self, columns: usize) -> Vec<f64> {
         let d = columns as f64;
         match &self.widths {
-            Widths::Shared(w) => Cow::Owned(vec![w / d; columns]),
-            Widths::PerInput(w) => Cow::Owned(w.iter().map(|w| w / d).collect()),
-        }
-    }
-
-    /// Fills `out` with ρ. Distances come from inner products, about a point of the data: far from the origin those of
-    /// neighbours would cancel otherwise.
-    fn squared_distances(
-        &self,
-        out: &mut [f64],
-        (a, rows): (&Inputs, Range<usize>),
-        (b, columns): (&Inputs, Range<usize>),
-        buffers: &mut TileBuffers,
-    ) {
-        let factors = self.factors(a.columns());
-        let shift = shift(a, b);
-        inner_products(out, (a, rows.clone()), (b, columns.clone()), (&factors, &shift), &mut buffers.inner);
-        let square = |x: &Inputs, row| {
-            let mut sum = 0.0;
-            x.for_row(row, |d, value| sum += factors[d] * (value - shift[d]) * (value - shift[d]));
-            sum
-        };
-        let same = std::ptr::eq(a, b);
-        buffers.right.clear();
-        buffers.right.extend(columns.clone().map(|row| square(b, row)));
-        for (out, row) in out.chunks_mut(columns.len()).zip(rows) {
-            let left = square(a, row);
-            for ((rho, right), column) in out.iter_mut().zip(&buffers.right).zip(columns.clone()) {
-                *rho = if same && row == column { 0.0 } else { (left + right - 2.0 * *rho).max(0.0) };
-            }
+            Widths::Shared(w) => vec![(w / d).sqrt(); columns],
+            Widths::PerInput(w) => w.iter().map(|w| (w / d).sqrt()).collect(),
         }
     }
 }
 
-/// A point about which inner products are taken: the first row where both sides are dense, else the origin.
-fn shift<'a>(a: &Inputs, b: &'a Inputs) -> Cow<'a, [f64]> {
-    match (a, b) {
-        (Inputs::Dense(_), Inputs::Dense(b)) => {
-            b.row(0).to_slice().map_or(Cow::Owned(b.row(0).to_vec()), Cow::Borrowed)
+/// Fills `out` with the squared distances of prepared rows, from their inner products.
+fn squared_distances(
+    out: &mut [f64],
+    (a, rows): (&PreparedRows, Range<usize>),
+    (b, columns): (&PreparedRows, Range<usize>),
+    buffers: &mut TileBuffers,
+) {
+    inner_products(out, (a.rows(), rows.clone()), (b.rows(), columns.clone()), &mut buffers.inner);
+    let right = &b.squared_norms()[columns.clone()];
+    for (out, left) in out.chunks_mut(columns.len()).zip(&a.squared_norms()[rows.clone()]) {
+        // Rounding may take the distance of equal points below zero.
+        out.iter_mut().zip(right).for_each(|(rho, right)| *rho = (left + right - 2.0 * *rho).max(0.0));
+    }
+    if std::ptr::eq(a, b) {
+        for i in rows.start.max(columns.start)..rows.end.min(columns.end) {
+            out[(i - rows.start) * columns.len() + i - columns.start] = 0.0;
         }
-        _ => Cow::Owned(vec![0.0; b.columns()]),
     }
 }
 
@@ -130,35 +107,48 @@ pub fn automatic_inverse_width(x: &Inputs, weights: Option<ArrayView1<'_, f64>>)
 }
 
 impl<P: Profile> PointwiseCovariance for Stationary<P> {
-    fn tile(&self, out: &mut [f64], a: (&Inputs, Range<usize>), b: (&Inputs, Range<usize>), buffers: &mut TileBuffers) {
-        self.squared_distances(out, a, b, buffers);
-        out.iter_mut().for_each(|m| *m = self.profile.value(*m));
+    fn prepare(&self, x: &Inputs, origin: &[f64]) -> PreparedRows {
+        PreparedRows::new(x, &self.factors(x.columns()), origin)
+    }
+
+    fn tile(
+        &self,
+        out: &mut [f64],
+        a: (&PreparedRows, Range<usize>),
+        b: (&PreparedRows, Range<usize>),
+        buffers: &mut TileBuffers,
+    ) {
+        squared_distances(out, a, b, buffers);
+        self.profile.values(out);
     }
 
     fn tile_gradient(
         &self,
         gradient: &mut [f64],
         t: &mut [f64],
-        x: &Inputs,
+        x: &PreparedRows,
         rows: Range<usize>,
         columns: Range<usize>,
         buffers: &mut TileBuffers,
     ) {
-        let mut rho = std::mem::take(&mut buffers.product);
+        let mut rho = std::mem::take(&mut buffers.values);
         rho.resize(t.len(), 0.0);
-        self.squared_distances(&mut rho, (x, rows.clone()), (x, columns.clone()), buffers);
+        squared_distances(&mut rho, (x, rows.clone()), (x, columns.clone()), buffers);
         match &self.widths {
             // ∂ρ/∂log w = ρ.
             Widths::Shared(_) => {
-                gradient[0] += t.iter().zip(&rho).map(|(t, &rho)| t * self.profile.slope(rho) * rho).sum::<f64>();
+                t.iter_mut().zip(&rho).for_each(|(t, rho)| *t *= rho);
+                self.profile.slopes(&mut rho);
+                gradient[0] += dot_sequential(t, &rho);
             }
-            // ∂ρ/∂log w_d = (w_d / D) (x_d − x'_d)²; with T ∘ M' in hand all inputs come from one product with X.
+            // ∂ρ/∂log w_d = (z_d − z'_d)² for prepared rows z; with T ∘ M' in hand all inputs come from one product.
             Widths::PerInput(_) => {
-                t.iter_mut().zip(&rho).for_each(|(t, &rho)| *t *= self.profile.slope(rho));
-                squared_differences(gradient, t, x, rows, columns, &self.factors(x.columns()), buffers);
+                self.profile.slopes(&mut rho);
+                t.iter_mut().zip(&rho).for_each(|(t, slope)| *t *= slope);
+                squared_differences(gradient, t, x.rows(), rows, columns, buffers);
             }
         }
-        buffers.product = rho;
+        buffers.values = rho;
     }
 
     fn parameter_count(&self) -> usize {
@@ -168,44 +158,44 @@ impl<P: Profile> PointwiseCovariance for Stationary<P> {
         }
     }
 
-    fn at_zero(&self) -> f64 {
-        self.profile.value(0.0)
+    fn diagonal(&self, x: &PreparedRows) -> Array1<f64> {
+        let mut at_zero = [0.0];
+        self.profile.values(&mut at_zero);
+        Array1::from_elem(x.rows().rows(), at_zero[0])
     }
 }
 
-/// gradient[d] += factor_d Σ_ij t_ij (x_id − x_jd)², by Σ_i x_id² Σ_j t_ij + Σ_j x_jd² Σ_i t_ij − 2 Σ_i x_id (T X)_id.
+/// gradient[d] += Σ_ij t_ij (z_id − z_jd)², by Σ_i z_id² Σ_j t_ij + Σ_j z_jd² Σ_i t_ij − 2 Σ_i z_id (T Z)_id.
 fn squared_differences(
     gradient: &mut [f64],
     t: &[f64],
-    x: &Inputs,
+    z: &Inputs,
     rows: Range<usize>,
     columns: Range<usize>,
-    factor: &[f64],
     buffers: &mut TileBuffers,
 ) {
-    let (height, width, d) = (rows.len(), columns.len(), x.columns());
-    let shift = shift(x, x);
-    pack_rows(&mut buffers.left, x, rows, |column, value| value - shift[column]);
-    pack_rows(&mut buffers.right, x, columns, |column, value| value - shift[column]);
-    let mut product = vec![0.0; height * d];
+    let (height, width, d) = (rows.len(), columns.len(), z.columns());
+    pack_rows(&mut buffers.left, z, rows);
+    pack_rows(&mut buffers.right, z, columns);
+    buffers.product.resize(height * d, 0.0);
     matmul(
-        MatMut::from_row_major_slice_mut(&mut product[..], height, d),
+        MatMut::from_row_major_slice_mut(&mut buffers.product[..], height, d),
         Accum::Replace,
         MatRef::from_row_major_slice(t, height, width),
         MatRef::from_row_major_slice(&buffers.right[..], width, d),
         1.0,
         Par::Seq,
     );
-    for ((t, x), product) in t.chunks(width).zip(buffers.left.chunks(d)).zip(product.chunks(d)) {
+    for ((t, z), product) in t.chunks(width).zip(buffers.left.chunks(d)).zip(buffers.product.chunks(d)) {
         let sum: f64 = t.iter().sum();
         for c in 0..d {
-            gradient[c] += factor[c] * x[c] * (x[c] * sum - 2.0 * product[c]);
+            gradient[c] += z[c] * (z[c] * sum - 2.0 * product[c]);
         }
     }
-    for (j, x) in buffers.right.chunks(d).enumerate() {
+    for (j, z) in buffers.right.chunks(d).enumerate() {
         let sum: f64 = t.iter().skip(j).step_by(width).sum();
         for c in 0..d {
-            gradient[c] += factor[c] * x[c] * x[c] * sum;
+            gradient[c] += z[c] * z[c] * sum;
         }
     }
 }
@@ -242,40 +232,12 @@ impl<P: Profile> Covariance for Stationary<P> {
     fn cross_apply(
         &self,
         context: &Context,
-        mut out: ArrayViewMut2<'_, f64>,
+        out: ArrayViewMut2<'_, f64>,
         test: &Inputs,
         train: &Inputs,
         s: ArrayView2<'_, f64>,
     ) -> Result<()> {
         self.check_inputs(test)?;
-        check_shape("the number of columns of X must be that of the training points", train.columns(), test.columns())?;
-        check_shape("the rows of S must be the training points", train.rows(), s.nrows())?;
-        check_shape("the rows of the product must be the test points", test.rows(), out.nrows())?;
-        check_shape("the columns of the product must be those of S", s.ncols(), out.ncols())?;
-        let (n, k) = s.dim();
-        if k == 0 {
-            return Ok(());
-        }
-        let s = row_major("S", &s)?;
-        let make = || (TileBuffers::default(), vec![0.0; TEST_ROWS * TRAIN_ROWS]);
-        row_major_mut("the product", &mut out)?.par_chunks_mut(TEST_ROWS * k).enumerate().try_for_each_init(
-            make,
-            |(buffers, tile), (block, out)| {
-                let height = out.len() / k;
-                let rows = block * TEST_ROWS..block * TEST_ROWS + height;
-                let mut out = MatMut::from_row_major_slice_mut(out, height, k);
-                for start in (0..n).step_by(TRAIN_ROWS) {
-                    context.check()?;
-                    let columns = start..(start + TRAIN_ROWS).min(n);
-                    let tile = &mut tile[..height * columns.len()];
-                    self.tile(tile, (test, rows.clone()), (train, columns.clone()), buffers);
-                    let tile = MatRef::from_row_major_slice(&*tile, height, columns.len());
-                    let s = MatRef::from_row_major_slice(&s[columns.start * k..columns.end * k], columns.len(), k);
-                    let accumulate = if start == 0 { Accum::Replace } else { Accum::Add };
-                    matmul(out.as_mut(), accumulate, tile, s, 1.0, Par::Seq);
-                }
-                Ok(())
-            },
-        )
+        cross_multiply(context, out, self, test, train, s)
     }
 }

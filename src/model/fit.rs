@@ -34,10 +34,12 @@ pub struct FitOptions {
 }
 
 /// How a fit went.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FitInfo {
     /// The iteration.
     pub newton: NewtonInfo,
+    /// How every kernel matrix is kept.
+    pub representations: Vec<&'static str>,
     /// Making the kernel matrices.
     pub kernel_time: Duration,
     /// All of it.
@@ -67,7 +69,8 @@ impl ModelSpec {
             let found = minimise(context, &prior, &Softmax::new(targets), options)?;
             let intercepts = prior.intercepts(found.alpha.view());
             let model = Model::new(self.clone(), x.clone(), found.alpha, intercepts)?;
-            Ok((model, FitInfo { newton: found.info, kernel_time, total_time: start.elapsed() }))
+            let representations = prior.blocks().matrices().iter().map(|matrix| matrix.representation()).collect();
+            Ok((model, FitInfo { newton: found.info, representations, kernel_time, total_time: start.elapsed() }))
         })
     }
 }

@@ -26,6 +26,11 @@ impl Model {
         check_shape("α must have one row for every training point", train.rows(), alpha.nrows())?;
         check_shape("α must have one column for every class", classes, alpha.ncols())?;
         check_shape("there must be one intercept for every class", classes, intercepts.len())?;
+        let train = if spec.covariances.iter().any(|covariance| covariance.needs_training_points()) {
+            train
+        } else {
+            Inputs::dense(Array2::zeros((alpha.nrows(), 1)))?
+        };
         let alpha = if alpha.is_standard_layout() { alpha } else { alpha.as_standard_layout().into_owned() };
         let mut mixed = Array2::zeros((alpha.nrows(), functions));
         spec.mixing.to_functions(mixed.view_mut(), alpha.view())?;
@@ -45,7 +50,7 @@ impl Model {
         &self.spec
     }
 
-    /// The training points.
+    /// The training points; zeros where predictions do not need them.
     #[must_use]
     pub fn train(&self) -> &Inputs {
         &self.train

@@ -4,7 +4,7 @@ use super::Mixing;
 use crate::context::Context;
 use crate::data::{check_shape, row_major, row_major_mut, view, view_mut};
 use crate::error::{Error, Result};
-use crate::kernel::KernelBlocks;
+use crate::kernel::{KernelBlocks, Shuffle};
 use crate::parallel::{PARTS, part_len};
 use crate::workspace::Workspace;
 use ndarray::{Array1, ArrayView2, ArrayViewMut2};
@@ -96,6 +96,33 @@ impl JointPrior {
             work.give(sums);
         }
         Ok(())
+    }
+
+    /// out = K̃ S for q arrays side by side, one for each fold, of which the k-th is zero at the points of fold k; so is the
+    /// product. All folds are served by one pass over the kernel matrices.
+    pub fn apply_masked(
+        &self,
+        context: &Context,
+        work: &mut Workspace,
+        mut out: ArrayViewMut2<'_, f64>,
+        s: ArrayView2<'_, f64>,
+        fold_of_point: &[usize],
+    ) -> Result<()> {
+        check_shape("there must be a fold for every point", self.points(), fold_of_point.len())?;
+        self.apply(context, work, out.view_mut(), s)?;
+        let (classes, width) = (self.classes(), out.ncols());
+        let out = row_major_mut("the product", &mut out)?;
+        out.par_chunks_mut(width).zip(fold_of_point).for_each(|(row, fold)| {
+            if let Some(masked) = row.get_mut(fold * classes..(fold + 1) * classes) {
+                masked.fill(0.0);
+            }
+        });
+        Ok(())
+    }
+
+    /// Exchanges points, so that a subset of them has the leading corner of K̃; the same call again undoes it.
+    pub fn shuffle(&mut self, shuffle: &Shuffle) {
+        self.blocks.shuffle(shuffle);
     }
 
     /// out += σ² 1 1ᵀ S; `partial` holds a row of column sums for every part.

@@ -79,6 +79,7 @@ fn info_dict<'py>(py: Python<'py>, info: &FitInfo) -> PyResult<Bound<'py, PyDict
     dict.set_item("products", info.newton.products)?;
     dict.set_item("objective", info.newton.objective)?;
     dict.set_item("residual", info.newton.residual)?;
+    dict.set_item("kernel_matrices", &info.representations)?;
     dict.set_item("kernel_seconds", info.kernel_time.as_secs_f64())?;
     dict.set_item("seconds", info.total_time.as_secs_f64())?;
     Ok(dict)

@@ -4,7 +4,7 @@ use super::{Random, max_difference};
 use ndarray::{Array2, Axis, s};
 use nuptse::Context;
 use nuptse::data::Inputs;
-use nuptse::kernel::{Covariance, KernelOperator, Precision};
+use nuptse::kernel::{Covariance, KernelOperator, Precision, Shuffle};
 use nuptse::likelihood::Likelihood;
 use nuptse::prior::Mixing;
 use nuptse::workspace::Workspace;
@@ -64,7 +64,53 @@ pub fn check_kernel_operator_laws(
     }
     let single = covariance.operator(context, x, Precision::Single).unwrap();
     close(&product(context, single.as_ref(), &a), &ma, 1e-6, "single precision");
+    check_corners(context, covariance, x, reference, &a);
     check_kernel_gradient(context, covariance, x, &a, &b);
+}
+
+/// The product alone, for many sizes: agreement with the matrix in both precisions, and one column at a time.
+pub fn check_products(
+    context: &Context,
+    covariance: &dyn Covariance,
+    x: &Inputs,
+    reference: &Array2<f64>,
+    columns: usize,
+) {
+    let n = x.rows();
+    let s = Random::new(n as u64 * 1000 + columns as u64).array((n, columns));
+    let expected = reference.dot(&s);
+    let scale = 1.0 + reference.iter().fold(0.0, |m: f64, v| m.max(v.abs())) * n as f64;
+    for (precision, tol) in [(Precision::Double, 1e-13), (Precision::Single, 1e-6)] {
+        let operator = covariance.operator(context, x, precision).unwrap();
+        let difference = max_difference(&product(context, operator.as_ref(), &s), &expected);
+        let name = operator.representation();
+        assert!(difference <= tol * scale, "{name}, n = {n}, k = {columns}: off by {difference:e}");
+    }
+}
+
+/// A corner is the matrix of the leading points; shuffled, of the kept points; shuffled twice, all is as it was, to the bit.
+fn check_corners(context: &Context, covariance: &dyn Covariance, x: &Inputs, reference: &Array2<f64>, a: &Array2<f64>) {
+    let n = x.rows();
+    let scale = 1.0 + reference.iter().fold(0.0, |m: f64, v| m.max(v.abs())) * n as f64;
+    for precision in [Precision::Double, Precision::Single] {
+        let tol = if precision == Precision::Double { 1e-13 } else { 1e-6 };
+        let mut operator = covariance.operator(context, x, precision).unwrap();
+        let before = product(context, operator.as_ref(), a);
+        let held_out: Vec<usize> = (0..n).filter(|i| i % 3 == 1 || *i == n / 2).collect();
+        let shuffle = Shuffle::holding_out(&held_out, n).unwrap();
+        for shuffled in [false, true] {
+            let order = if shuffled { shuffle.order(n) } else { (0..n).collect() };
+            let corner = &order[..shuffle.kept()];
+            let s = a.slice(s![..corner.len(), ..]).as_standard_layout().into_owned();
+            let expected = reference.select(Axis(0), corner).select(Axis(1), corner).dot(&s);
+            let difference = max_difference(&product(context, operator.as_ref(), &s), &expected);
+            assert!(difference <= tol * scale, "n = {n}, shuffled {shuffled}: a corner is off by {difference:e}");
+            let diagonal = operator.diagonal();
+            assert!((0..n).all(|i| (diagonal[i] - reference[[order[i], order[i]]]).abs() <= tol * scale));
+            operator.shuffle(&shuffle);
+        }
+        assert_eq!(product(context, operator.as_ref(), a), before, "shuffling twice must change nothing");
+    }
 }
 
 /// gradient = finite difference of Σ_p e_pᵀ M f_p in the logarithm of every parameter.

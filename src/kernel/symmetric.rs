@@ -1,0 +1,334 @@
+//! Products with a symmetric matrix given by its tiles, stored or computed as they are needed.
+
+use super::packed::{ENTRIES, TILE};
+use super::thin::TileProduct;
+use crate::context::Context;
+use crate::data::{check_shape, row_major, row_major_mut};
+use crate::error::Result;
+use crate::parallel::part_len;
+use crate::simd;
+use crate::workspace::Workspace;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use ndarray::{ArrayView2, ArrayViewMut2};
+use pulp::Arch;
+use rayon::prelude::*;
+
+/// A tile of TILE × TILE entries, row-major.
+pub(crate) enum Tile<'a> {
+    Double(&'a [f64]),
+    Single(&'a [f32]),
+}
+
+/// A symmetric matrix by its tiles (i, j), j ≤ i; edges are padded with zeros.
+pub(crate) trait SymmetricTiles: Sync {
+    /// Buffers of one thread.
+    type Scratch;
+
+    fn points(&self) -> usize;
+
+    fn scratch(&self) -> Self::Scratch;
+
+    fn tile<'a>(&'a self, i: usize, j: usize, scratch: &'a mut Self::Scratch) -> Tile<'a>;
+
+    /// From how many columns on a tile is better fetched twice, and multiplied by a library.
+    fn wide_from(&self) -> usize;
+}
+
+/// Columns that are multiplied in one pass over the tiles; their products take this many times [`groups`] columns.
+const MAX_COLUMNS: usize = 64;
+
+/// Into how many groups the tiles are cut. Each has its own sums, which are added in the end, in order.
+fn groups(side: usize) -> usize {
+    if side >= 128 { 16 } else { 8 }
+}
+
+/// Bytes that the buffers of a product take at most.
+pub(crate) fn workspace_bytes(points: usize) -> u64 {
+    let side = points.div_ceil(TILE);
+    ((groups(side) + 1) * MAX_COLUMNS * side * TILE * size_of::<f64>()) as u64
+}
+
+/// out = M S for the leading rows and columns of M, as many as S has rows.
+pub(crate) fn multiply<M: SymmetricTiles>(
+    context: &Context,
+    work: &mut Workspace,
+    mut out: ArrayViewMut2<'_, f64>,
+    matrix: &M,
+    s: ArrayView2<'_, f64>,
+) -> Result<()> {
+    let (n, k) = s.dim();
+    check_corner(matrix.points(), n)?;
+    check_shape("the rows of the product must be those of S", n, out.nrows())?;
+    check_shape("the columns of the product must be those of S", k, out.ncols())?;
+    context.check()?;
+    if n == 0 || k == 0 {
+        return Ok(());
+    }
+    let (s, out) = (row_major("S", &s)?, row_major_mut("the product", &mut out)?);
+    if k >= matrix.wide_from() {
+        return multiply_wide(context, matrix, out, s, k);
+    }
+    for start in (0..k).step_by(MAX_COLUMNS) {
+        let columns = start..(start + MAX_COLUMNS).min(k);
+        multiply_thin(context, work, simd::best(), matrix, (&mut *out, s, k), columns)?;
+    }
+    Ok(())
+}
+
+/// Fails if there are fewer points than rows.
+pub(crate) fn check_corner(points: usize, rows: usize) -> Result<()> {
+    check_shape("S must not have more rows than there are points", points, rows.max(points))
+}
+
+/// Columns side by side in registers: `first` column, `width` with the padding, `offset` in a packed array.
+struct ColumnBlock {
+    first: usize,
+    width: usize,
+    offset: usize,
+}
+
+/// Cuts columns into blocks of two registers, then of one; a single column stays alone.
+fn column_blocks(columns: usize, lanes: usize, rows: usize) -> Vec<ColumnBlock> {
+    let mut blocks = Vec::new();
+    let (mut first, mut offset) = (0, 0);
+    while first < columns {
+        let left = columns - first;
+        let width = if left == 1 {
+            1
+        } else if left <= lanes {
+            lanes
+        } else {
+            2 * lanes
+        };
+        blocks.push(ColumnBlock { first, width, offset });
+        first += width;
+        offset += width * rows;
+    }
+    blocks
+}
+
+/// A few columns: every tile is fetched once and used for both of its places.
+fn multiply_thin<M: SymmetricTiles>(
+    context: &Context,
+    work: &mut Workspace,
+    arch: Arch,
+    matrix: &M,
+    (out, s, k): (&mut [f64], &[f64], usize),
+    columns: std::ops::Range<usize>,
+) -> Result<()> {
+    let n = s.len() / k;
+    let side = n.div_ceil(TILE);
+    let rows = side * TILE;
+    let lanes = simd::lanes(arch);
+    let blocks = column_blocks(columns.len(), lanes, rows);
+    let packed_len: usize = blocks.iter().map(|block| block.width * rows).sum();
+    let groups = groups(side);
+    let mut packed = work.take(packed_len);
+    let mut sums = work.take(groups * packed_len);
+    for block in &blocks {
+        pack(&mut packed[block.offset..block.offset + block.width * rows], s, k, &columns, block);
+    }
+    let tiles = side * (side + 1) / 2;
+    let done = sums.par_chunks_mut(packed_len).enumerate().try_for_each_init(
+        || matrix.scratch(),
+        |scratch, (group, sums)| {
+            sums.fill(0.0);
+            for index in group * tiles / groups..(group + 1) * tiles / groups {
+                context.check()?;
+                let (i, j) = tile_place(index);
+                match matrix.tile(i, j, scratch) {
+                    Tile::Double(tile) => add_tile(arch, lanes, tile, (i, j), &blocks, &packed, sums),
+                    Tile::Single(tile) => add_tile(arch, lanes, tile, (i, j), &blocks, &packed, sums),
+                }
+            }
+            Ok(())
+        },
+    );
+    if done.is_ok() {
+        unpack(out, k, &columns, &blocks, &sums, packed_len);
+    }
+    work.give(packed);
+    work.give(sums);
+    done
+}
+
+/// Adds what one tile gives to the sums of its group.
+fn add_tile<T: super::thin::Entry>(
+    arch: Arch,
+    lanes: usize,
+    tile: &[T],
+    (i, j): (usize, usize),
+    blocks: &[ColumnBlock],
+    packed: &[f64],
+    sums: &mut [f64],
+) {
+    for block in blocks {
+        let part = TILE * block.width;
+        let s = &packed[block.offset..];
+        let (before, rest) = sums[block.offset..].split_at_mut(i * part);
+        let out_j = if i == j { &mut [][..] } else { &mut before[j * part..(j + 1) * part] };
+        TileProduct {
+            tile,
+            s_i: &s[i * part..(i + 1) * part],
+            s_j: &s[j * part..(j + 1) * part],
+            out_i: &mut rest[..part],
+            out_j,
+        }
+        .add(arch, block.width, lanes);
+    }
+}
+
+/// Copies a block of columns side by side, padded with zeros to its width and to whole tiles.
+fn pack(packed: &mut [f64], s: &[f64], k: usize, columns: &std::ops::Range<usize>, block: &ColumnBlock) {
+    let first = columns.start + block.first;
+    let used = block.width.min(columns.end - first);
+    let rows = part_len(packed.len() / block.width);
+    packed.par_chunks_mut(rows * block.width).enumerate().for_each(|(part, packed)| {
+        for (packed, row) in packed.chunks_mut(block.width).zip(part * rows..) {
+            let filled = s.get(row * k + first..row * k + first + used).unwrap_or_default();
+            packed[..filled.len()].copy_from_slice(filled);
+            packed[filled.len()..].fill(0.0);
+        }
+    });
+}
+
+/// Adds the sums of all groups, in their order, and writes them to their places.
+fn unpack(
+    out: &mut [f64],
+    k: usize,
+    columns: &std::ops::Range<usize>,
+    blocks: &[ColumnBlock],
+    sums: &[f64],
+    group_len: usize,
+) {
+    let rows = part_len(out.len() / k);
+    out.par_chunks_mut(rows * k).enumerate().for_each(|(part, out)| {
+        for (out, row) in out.chunks_mut(k).zip(part * rows..) {
+            for block in blocks {
+                let first = columns.start + block.first;
+                let used = block.width.min(columns.end - first);
+                let out = &mut out[first..first + used];
+                let place = block.offset + row * block.width;
+                out.copy_from_slice(&sums[place..place + used]);
+                for group in sums.chunks(group_len).skip(1) {
+                    out.iter_mut().zip(&group[place..place + used]).for_each(|(out, sum)| *out += sum);
+                }
+            }
+        }
+    });
+}
+
+/// Tiles that are laid side by side for one call of the library.
+const WIDE_TILES: usize = 8;
+
+/// Many columns: arithmetic binds, so rows of tiles are laid out in full and go through the library.
+fn multiply_wide<M: SymmetricTiles>(context: &Context, matrix: &M, out: &mut [f64], s: &[f64], k: usize) -> Result<()> {
+    let n = s.len() / k;
+    let side = n.div_ceil(TILE);
+    let make = || (matrix.scratch(), vec![0.0; WIDE_TILES * ENTRIES]);
+    out.par_chunks_mut(TILE * k).enumerate().try_for_each_init(make, |(scratch, panel), (i, out)| {
+        let height = out.len() / k;
+        let mut out = MatMut::from_row_major_slice_mut(out, height, k);
+        for start in (0..side).step_by(WIDE_TILES) {
+            context.check()?;
+            let end = (start + WIDE_TILES).min(side);
+            let columns = start * TILE..(end * TILE).min(n);
+            let width = (end - start) * TILE;
+            for j in start..end {
+                let target = &mut panel[(j - start) * TILE..];
+                match matrix.tile(i.max(j), i.min(j), scratch) {
+                    Tile::Double(tile) => lay_out(target, width, tile, j > i),
+                    Tile::Single(tile) => lay_out(target, width, tile, j > i),
+                }
+            }
+            let panel = MatRef::from_row_major_slice(&panel[..TILE * width], TILE, width);
+            let s = MatRef::from_row_major_slice(&s[columns.start * k..columns.end * k], columns.len(), k);
+            let accumulate = if start == 0 { Accum::Replace } else { Accum::Add };
+            matmul(out.as_mut(), accumulate, panel.submatrix(0, 0, height, columns.len()), s, 1.0, Par::Seq);
+        }
+        Ok(())
+    })
+}
+
+/// Copies a tile, or its transpose, into a wider row-major array.
+fn lay_out<T: super::thin::Entry>(panel: &mut [f64], width: usize, tile: &[T], transpose: bool) {
+    let rows = tile.as_chunks::<TILE>().0;
+    if transpose {
+        // Eight columns of the tile at a time: their lines stay in the cache while they are read across.
+        for start in (0..TILE).step_by(8) {
+            for (a, row) in rows.iter().enumerate() {
+                for b in start..start + 8 {
+                    panel[b * width + a] = row[b].widen();
+                }
+            }
+        }
+    } else {
+        for (panel, row) in panel.chunks_mut(width).zip(rows) {
+            panel.iter_mut().zip(row).for_each(|(wide, entry)| *wide = entry.widen());
+        }
+    }
+}
+
+/// Row and column of the tile with the given index, when tiles are counted row after row.
+pub(crate) fn tile_place(index: usize) -> (usize, usize) {
+    // i is the largest whole number with i (i + 1) / 2 ≤ index.
+    let mut i = ((2 * index).isqrt()).min(index);
+    while i * (i + 1) / 2 > index {
+        i -= 1;
+    }
+    (i, index - i * (i + 1) / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::packed::{PackedSymmetric, Precision};
+    use ndarray::Array2;
+
+    #[test]
+    fn tiles_are_counted_row_after_row() {
+        let mut index = 0;
+        for i in 0..100 {
+            for j in 0..=i {
+                assert_eq!(tile_place(index), (i, j));
+                index += 1;
+            }
+        }
+    }
+
+    /// Every instruction set, both ways of multiplying, every width, sizes around those of a tile, and corners.
+    #[test]
+    fn every_way_of_multiplying_gives_the_product() {
+        let context = Context::new(Some(2)).unwrap();
+        let entry = |i: usize, j: usize| ((i.max(j) * 7 + i.min(j) * 3) % 23) as f64 - 11.0;
+        for points in [1, 2, 63, 64, 65, 257] {
+            for precision in [Precision::Double, Precision::Single] {
+                let fill =
+                    |(): &mut (), tile: &mut [f64], rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
+                        let places = rows.flat_map(|i| columns.clone().map(move |j| (i, j)));
+                        tile.iter_mut().zip(places).for_each(|(value, (i, j))| *value = entry(i, j));
+                    };
+                let matrix = PackedSymmetric::build(&context, points, precision, || (), fill).unwrap();
+                for n in [points, points.div_ceil(2)] {
+                    let dense = Array2::from_shape_fn((n, n), |(i, j)| entry(i, j));
+                    for k in 1..=33 {
+                        let s = Array2::from_shape_fn((n, k), |(i, c)| ((i * 5 + c * 11) % 17) as f64 - 8.0);
+                        // Small whole numbers: every order of summation gives the same.
+                        let expected = dense.dot(&s);
+                        let (s, mut out) = (s.as_slice().unwrap(), vec![f64::NAN; n * k]);
+                        for arch in [simd::best(), Arch::Scalar] {
+                            out.fill(f64::NAN);
+                            let mut work = Workspace::default();
+                            multiply_thin(&context, &mut work, arch, &matrix, (&mut out, s, k), 0..k).unwrap();
+                            assert_eq!(out, expected.as_slice().unwrap(), "n = {n}, k = {k}, {arch:?}");
+                        }
+                        out.fill(f64::NAN);
+                        multiply_wide(&context, &matrix, &mut out, s, k).unwrap();
+                        assert_eq!(out, expected.as_slice().unwrap(), "n = {n}, k = {k}, wide");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Tiles of a symmetric matrix times a few columns, register by register.
+//!
+//! A tile M_ij below the diagonal serves twice, out_i += M_ij s_j and out_j += M_ijᵀ s_i, while it passes through the
+//! registers once. Rows of S and of the product are V registers wide; R rows of the tile are taken at a time, so that their
+//! part of S and of the product stays in registers while the columns of the tile pass by.
+
+use super::packed::TILE;
+use crate::simd::prefetch;
+use pulp::{Arch, Simd, WithSimd};
+
+/// How far ahead of its use an entry is fetched from memory; tiles lie one behind the other. Measured.
+const AHEAD: usize = 4096;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// An entry of a stored tile.
+pub(crate) trait Entry: Copy + Default + Send + Sync + 'static {
+    /// Rounds to what is stored.
+    fn narrow(value: f64) -> Self;
+    /// Back to double precision.
+    fn widen(self) -> f64;
+}
+
+impl Entry for f64 {
+    #[inline(always)]
+    fn narrow(value: f64) -> Self {
+        value
+    }
+
+    #[inline(always)]
+    fn widen(self) -> f64 {
+        self
+    }
+}
+
+impl Entry for f32 {
+    #[allow(clippy::cast_possible_truncation)]
+    #[inline(always)]
+    fn narrow(value: f64) -> Self {
+        value as f32
+    }
+
+    #[inline(always)]
+    fn widen(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+/// One tile and the parts of S and of the product that belong to it: TILE rows each, all of one width. On the diagonal
+/// `out_j` is empty.
+pub(crate) struct TileProduct<'a, T> {
+    pub tile: &'a [T],
+    pub s_i: &'a [f64],
+    pub s_j: &'a [f64],
+    pub out_i: &'a mut [f64],
+    pub out_j: &'a mut [f64],
+}
+
+impl<T: Entry> TileProduct<'_, T> {
+    /// Adds the product, for parts of the given number of columns: 1, or one or two registers of them.
+    pub(crate) fn add(self, arch: Arch, columns: usize, lanes: usize) {
+        let diagonal = self.out_j.is_empty();
+        match (columns == 1, columns == lanes, diagonal) {
+            (true, _, false) => arch.dispatch(One::<T, 4, true>(self)),
+            (true, _, true) => arch.dispatch(One::<T, 4, false>(self)),
+            (_, true, false) => arch.dispatch(Few::<T, 1, 4, true>(self)),
+            (_, true, true) => arch.dispatch(Few::<T, 1, 4, false>(self)),
+            (_, _, false) => arch.dispatch(Few::<T, 2, 2, true>(self)),
+            (_, _, true) => arch.dispatch(Few::<T, 2, 2, false>(self)),
+        }
+    }
+}
+
+/// R rows of a tile in double precision, fetching ahead what comes AHEAD bytes later, in the order of memory.
+struct Panel<const R: usize>([[f64; TILE]; R]);
+
+impl<const R: usize> Panel<R> {
+    #[inline(always)]
+    fn load<T: Entry>(rows: &[[T; TILE]]) -> Self {
+        let mut panel = [[0.0; TILE]; R];
+        for (wide, row) in panel.iter_mut().zip(rows) {
+            for (wide, entry) in wide.iter_mut().zip(row) {
+                *wide = entry.widen();
+            }
+        }
+        Self(panel)
+    }
+}
+
+/// V registers of columns, R rows of the tile at a time; BOTH: the tile serves twice.
+struct Few<'a, T, const V: usize, const R: usize, const BOTH: bool>(TileProduct<'a, T>);
+
+impl<T: Entry, const V: usize, const R: usize, const BOTH: bool> WithSimd for Few<'_, T, V, R, BOTH> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let TileProduct { tile, s_i, s_j, out_i, out_j } = self.0;
+        let s_i = S::as_simd_f64s(s_i).0.as_chunks::<V>().0;
+        let s_j = &S::as_simd_f64s(s_j).0.as_chunks::<V>().0[..TILE];
+        let out_i = S::as_mut_simd_f64s(out_i).0.as_chunks_mut::<V>().0;
+        let out_j = S::as_mut_simd_f64s(out_j).0.as_chunks_mut::<V>().0;
+        let out_j = &mut out_j[..if BOTH { TILE } else { 0 }];
+        let zero = simd.splat_f64s(0.0);
+        let rows = tile.as_chunks::<TILE>().0.as_chunks::<R>().0;
+        let parts = s_i.as_chunks::<R>().0.iter().zip(out_i.as_chunks_mut::<R>().0);
+        // Lines of memory that a panel takes, spread evenly over its columns.
+        let every = (TILE * LINE) / (R * TILE * size_of::<T>());
+        for (rows, (s_a, out_a)) in rows.iter().zip(parts) {
+            let panel;
+            let rows_wide: &[[f64; TILE]; R] = if let Some(rows) = as_double(rows) {
+                rows
+            } else {
+                panel = Panel::<R>::load(rows);
+                &panel.0
+            };
+            let mut sums = [[zero; V]; R];
+            for b in 0..TILE {
+                if b % every == 0 {
+                    prefetch(&rows[..], AHEAD + b / every * LINE);
+                }
+                let s_b = s_j[b];
+                let mut out_b = if BOTH { out_j[b] } else { [zero; V] };
+                for r in 0..R {
+                    let m = simd.splat_f64s(rows_wide[r][b]);
+                    for v in 0..V {
+                        sums[r][v] = simd.mul_add_e_f64s(m, s_b[v], sums[r][v]);
+                        if BOTH {
+                            out_b[v] = simd.mul_add_e_f64s(m, s_a[r][v], out_b[v]);
+                        }
+                    }
+                }
+                if BOTH {
+                    out_j[b] = out_b;
+                }
+            }
+            for r in 0..R {
+                for v in 0..V {
+                    out_a[r][v] = simd.add_f64s(out_a[r][v], sums[r][v]);
+                }
+            }
+        }
+    }
+}
+
+/// The rows themselves where they are in double precision already.
+#[inline(always)]
+fn as_double<T: Entry, const R: usize>(rows: &[[T; TILE]; R]) -> Option<&[[f64; TILE]; R]> {
+    (rows as &dyn std::any::Any).downcast_ref()
+}
+
+/// A single column: registers hold several columns of the tile instead.
+struct One<'a, T, const R: usize, const BOTH: bool>(TileProduct<'a, T>);
+
+impl<T: Entry, const R: usize, const BOTH: bool> WithSimd for One<'_, T, R, BOTH> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let TileProduct { tile, s_i, s_j, out_i, out_j } = self.0;
+        let s_j = S::as_simd_f64s(s_j).0;
+        let registers = s_j.len();
+        let out_j = &mut S::as_mut_simd_f64s(out_j).0[..if BOTH { registers } else { 0 }];
+        let rows = tile.as_chunks::<TILE>().0.as_chunks::<R>().0;
+        let parts = s_i.as_chunks::<R>().0.iter().zip(out_i.as_chunks_mut::<R>().0);
+        let lines = R * TILE * size_of::<T>() / LINE;
+        for (rows, (s_a, out_a)) in rows.iter().zip(parts) {
+            for line in 0..lines {
+                prefetch(&rows[..], AHEAD + line * LINE);
+            }
+            let panel;
+            let rows_wide: &[[f64; TILE]; R] = if let Some(rows) = as_double(rows) {
+                rows
+            } else {
+                panel = Panel::<R>::load(rows);
+                &panel.0
+            };
+            let rows_wide: [&[S::f64s]; R] = std::array::from_fn(|r| &S::as_simd_f64s(&rows_wide[r]).0[..registers]);
+            let s_a: [S::f64s; R] = std::array::from_fn(|r| simd.splat_f64s(s_a[r]));
+            let mut sums = [simd.splat_f64s(0.0); R];
+            for b in 0..registers {
+                let s_b = s_j[b];
+                let mut out_b = if BOTH { out_j[b] } else { s_b };
+                for r in 0..R {
+                    let m = rows_wide[r][b];
+                    sums[r] = simd.mul_add_e_f64s(m, s_b, sums[r]);
+                    if BOTH {
+                        out_b = simd.mul_add_e_f64s(m, s_a[r], out_b);
+                    }
+                }
+                if BOTH {
+                    out_j[b] = out_b;
+                }
+            }
+            for r in 0..R {
+                out_a[r] += simd.reduce_sum_f64s(sums[r]);
+            }
+        }
+    }
+}
