@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test test-rust test-python lint format doc clean
+.PHONY: build demo test test-rust test-python lint format doc bench-products check-unsafe clean
 
 demo: build
 	$(BIN)/python examples/digits.py
@@ -39,6 +39,17 @@ format:
 	cargo fmt
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Kernel products against the machine's limits and against numpy and scipy; writes benches/results/products.md.
+bench-products: build
+	mkdir -p target/bench
+	cargo bench --bench kernel_products > target/bench/limits.md
+	$(BIN)/python benches/peers/products.py --limits target/bench/limits.md
+
+# The unsafe code (src/simd.rs) and what calls it, under valgrind. x86-64 Linux; needs valgrind.
+check-unsafe:
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --quiet --error-exitcode=1" \
+	PROPTEST_CASES=2 cargo test --lib -- simd:: kernel::symmetric::tests::tiles kernel::symmetric::tests::a_few
 
 doc:
 	cargo doc --no-deps --open

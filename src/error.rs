@@ -129,8 +129,8 @@ pub enum Error {
     SparsePrecomputed,
     /// Something large would not fit.
     #[error(
-        "{what} needs {needed} bytes ({:.1} GB), but only {allowed} bytes ({:.1} GB) may be used; take fewer points, \
-         store the kernel in single precision, use a linear kernel, or raise the memory limit",
+        "{what} needs {needed} bytes ({:.1} GB), but only {allowed} bytes ({:.1} GB) may be used; take fewer points, use \
+         single precision or a linear kernel, or raise the memory limit",
         *needed as f64 / 1e9, *allowed as f64 / 1e9
     )]
     MemoryLimit {

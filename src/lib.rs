@@ -50,7 +50,8 @@ mod memory;
 pub mod model;
 pub mod parallel;
 pub mod prior;
-mod simd;
+#[doc(hidden)] // for the benchmarks
+pub mod simd;
 pub mod solve;
 pub mod workspace;
 

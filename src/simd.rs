@@ -39,7 +39,7 @@ pub(crate) fn prefetch<T>(slice: &[T], bytes: usize) {
 }
 
 /// Replaces every x by exp(factor · x), to a relative accuracy of 4e-16; below −708 the result is 0.
-pub(crate) fn exp(values: &mut [f64], factor: f64) {
+pub fn exp(values: &mut [f64], factor: f64) {
     // Plain loops without branches: the compiler makes them as wide as the instruction set allows.
     best().dispatch(
         #[inline(always)]

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, TypedDict, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FittedModel", "MemoryLimitError", "__version__", "fit", "restore"]
+__all__ = ["FittedModel", "KernelMatrix", "MemoryLimitError", "__version__", "fit", "restore"]
 
 __version__: str
 
@@ -36,6 +36,18 @@ class FittedModel:
     def decision_function(self, x: _Inputs, n_threads: int | None) -> _Floats: ...
     def predict_log_proba(self, x: _Inputs, n_threads: int | None) -> _Floats: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class KernelMatrix:
+    def __new__(
+        cls, x: _Inputs, kernel: _Kernel, precision: str, n_threads: int | None, memory_limit: int | None
+    ) -> KernelMatrix: ...
+    @property
+    def representation(self) -> str: ...
+    @property
+    def build_seconds(self) -> float: ...
+    def multiply(self, s: _Floats) -> _Floats: ...
+    def seconds(self, s: _Floats, repeats: int) -> list[float]: ...
 
 def fit(
     x: _Inputs,

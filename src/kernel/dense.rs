@@ -85,6 +85,10 @@ impl<F: PointwiseCovariance> SymmetricTiles for Computed<F> {
         Tile::Double(tile)
     }
 
+    fn prefers_single_column(&self) -> bool {
+        true
+    }
+
     /// Computing a tile costs more than multiplying it: it is never done twice.
     fn wide_from(&self) -> usize {
         usize::MAX

@@ -31,6 +31,10 @@ pub(crate) trait SymmetricTiles: Sync {
 
     fn tile<'a>(&'a self, i: usize, j: usize, scratch: &'a mut Self::Scratch) -> Tile<'a>;
 
+    /// Whether a product with one column is better not padded: it then costs less arithmetic, which only pays where memory
+    /// is fast enough.
+    fn prefers_single_column(&self) -> bool;
+
     /// From how many columns on a tile is better fetched twice, and multiplied by a library.
     fn wide_from(&self) -> usize;
 }
@@ -81,31 +85,25 @@ pub(crate) fn check_corner(points: usize, rows: usize) -> Result<()> {
     check_shape("S must not have more rows than there are points", points, rows.max(points))
 }
 
-/// Columns side by side in registers: `first` column, `width` with the padding, `offset` in a packed array.
+/// Columns of S side by side: `first` of them all, `width` with the padding to whole registers, `offset` in a packed
+/// array.
 struct ColumnBlock {
     first: usize,
     width: usize,
     offset: usize,
 }
 
-/// Cuts columns into blocks of two registers, then of one; a single column stays alone.
-fn column_blocks(columns: usize, lanes: usize, rows: usize) -> Vec<ColumnBlock> {
-    let mut blocks = Vec::new();
-    let (mut first, mut offset) = (0, 0);
-    while first < columns {
-        let left = columns - first;
-        let width = if left == 1 {
-            1
-        } else if left <= lanes {
-            lanes
-        } else {
-            2 * lanes
-        };
-        blocks.push(ColumnBlock { first, width, offset });
-        first += width;
-        offset += width * rows;
+/// Cuts columns into blocks of two registers, and at the end of one; a single column needs no padding where registers can
+/// be filled otherwise.
+fn column_blocks(columns: usize, lanes: usize, rows: usize, single_column: bool) -> Vec<ColumnBlock> {
+    if columns == 1 && single_column {
+        return vec![ColumnBlock { first: 0, width: 1, offset: 0 }];
     }
-    blocks
+    let block = |first| {
+        let width = if columns - first <= lanes { lanes } else { 2 * lanes };
+        ColumnBlock { first, width, offset: first * rows }
+    };
+    (0..columns).step_by(2 * lanes).map(block).collect()
 }
 
 /// A few columns: every tile is fetched once and used for both of its places.
@@ -121,7 +119,7 @@ fn multiply_thin<M: SymmetricTiles>(
     let side = n.div_ceil(TILE);
     let rows = side * TILE;
     let lanes = simd::lanes(arch);
-    let blocks = column_blocks(columns.len(), lanes, rows);
+    let blocks = column_blocks(columns.len(), lanes, rows, matrix.prefers_single_column());
     let packed_len: usize = blocks.iter().map(|block| block.width * rows).sum();
     let groups = groups(side);
     let mut packed = work.take(packed_len);
@@ -138,8 +136,8 @@ fn multiply_thin<M: SymmetricTiles>(
                 context.check()?;
                 let (i, j) = tile_place(index);
                 match matrix.tile(i, j, scratch) {
-                    Tile::Double(tile) => add_tile(arch, lanes, tile, (i, j), &blocks, &packed, sums),
-                    Tile::Single(tile) => add_tile(arch, lanes, tile, (i, j), &blocks, &packed, sums),
+                    Tile::Double(tile) => add_tile(arch, tile, (i, j), &blocks, lanes, &packed, sums),
+                    Tile::Single(tile) => add_tile(arch, tile, (i, j), &blocks, lanes, &packed, sums),
                 }
             }
             Ok(())
@@ -156,10 +154,10 @@ fn multiply_thin<M: SymmetricTiles>(
 /// Adds what one tile gives to the sums of its group.
 fn add_tile<T: super::thin::Entry>(
     arch: Arch,
-    lanes: usize,
     tile: &[T],
     (i, j): (usize, usize),
     blocks: &[ColumnBlock],
+    lanes: usize,
     packed: &[f64],
     sums: &mut [f64],
 ) {
@@ -219,30 +217,34 @@ fn unpack(
     });
 }
 
-/// Tiles that are laid side by side for one call of the library.
-const WIDE_TILES: usize = 8;
+/// Tiles that are laid side by side, and below each other, for one call of the library.
+const WIDE_TILES: usize = 16;
+const HIGH_TILES: usize = 2;
 
 /// Many columns: arithmetic binds, so rows of tiles are laid out in full and go through the library.
 fn multiply_wide<M: SymmetricTiles>(context: &Context, matrix: &M, out: &mut [f64], s: &[f64], k: usize) -> Result<()> {
     let n = s.len() / k;
     let side = n.div_ceil(TILE);
-    let make = || (matrix.scratch(), vec![0.0; WIDE_TILES * ENTRIES]);
-    out.par_chunks_mut(TILE * k).enumerate().try_for_each_init(make, |(scratch, panel), (i, out)| {
+    let make = || (matrix.scratch(), vec![0.0; HIGH_TILES * WIDE_TILES * ENTRIES]);
+    out.par_chunks_mut(HIGH_TILES * TILE * k).enumerate().try_for_each_init(make, |(scratch, panel), (block, out)| {
         let height = out.len() / k;
+        let rows = block * HIGH_TILES..(block * HIGH_TILES + HIGH_TILES).min(side);
         let mut out = MatMut::from_row_major_slice_mut(out, height, k);
         for start in (0..side).step_by(WIDE_TILES) {
             context.check()?;
             let end = (start + WIDE_TILES).min(side);
             let columns = start * TILE..(end * TILE).min(n);
             let width = (end - start) * TILE;
-            for j in start..end {
-                let target = &mut panel[(j - start) * TILE..];
-                match matrix.tile(i.max(j), i.min(j), scratch) {
-                    Tile::Double(tile) => lay_out(target, width, tile, j > i),
-                    Tile::Single(tile) => lay_out(target, width, tile, j > i),
+            for (high, i) in rows.clone().enumerate() {
+                for j in start..end {
+                    let target = &mut panel[(high * width + j - start) * TILE..];
+                    match matrix.tile(i.max(j), i.min(j), scratch) {
+                        Tile::Double(tile) => lay_out(target, width, tile, j > i),
+                        Tile::Single(tile) => lay_out(target, width, tile, j > i),
+                    }
                 }
             }
-            let panel = MatRef::from_row_major_slice(&panel[..TILE * width], TILE, width);
+            let panel = MatRef::from_row_major_slice(&panel[..rows.len() * TILE * width], rows.len() * TILE, width);
             let s = MatRef::from_row_major_slice(&s[columns.start * k..columns.end * k], columns.len(), k);
             let accumulate = if start == 0 { Accum::Replace } else { Accum::Add };
             matmul(out.as_mut(), accumulate, panel.submatrix(0, 0, height, columns.len()), s, 1.0, Par::Seq);
@@ -300,9 +302,19 @@ mod tests {
     /// Every instruction set, both ways of multiplying, every width, sizes around those of a tile, and corners.
     #[test]
     fn every_way_of_multiplying_gives_the_product() {
+        check_every_way(&[1, 2, 63, 64, 65, 257], 1..=33);
+    }
+
+    /// Small enough for a memory checker.
+    #[test]
+    fn a_few_small_products() {
+        check_every_way(&[65], 1..=9);
+    }
+
+    fn check_every_way(sizes: &[usize], columns: std::ops::RangeInclusive<usize>) {
         let context = Context::new(Some(2)).unwrap();
         let entry = |i: usize, j: usize| ((i.max(j) * 7 + i.min(j) * 3) % 23) as f64 - 11.0;
-        for points in [1, 2, 63, 64, 65, 257] {
+        for &points in sizes {
             for precision in [Precision::Double, Precision::Single] {
                 let fill =
                     |(): &mut (), tile: &mut [f64], rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
@@ -312,7 +324,7 @@ mod tests {
                 let matrix = PackedSymmetric::build(&context, points, precision, || (), fill).unwrap();
                 for n in [points, points.div_ceil(2)] {
                     let dense = Array2::from_shape_fn((n, n), |(i, j)| entry(i, j));
-                    for k in 1..=33 {
+                    for k in columns.clone() {
                         let s = Array2::from_shape_fn((n, k), |(i, c)| ((i * 5 + c * 11) % 17) as f64 - 8.0);
                         // Small whole numbers: every order of summation gives the same.
                         let expected = dense.dot(&s);

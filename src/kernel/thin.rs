@@ -19,6 +19,11 @@ pub(crate) trait Entry: Copy + Default + Send + Sync + 'static {
     fn narrow(value: f64) -> Self;
     /// Back to double precision.
     fn widen(self) -> f64;
+    /// Some rows of a tile in double precision: themselves, or copied into the buffer.
+    fn widen_rows<'a, const R: usize>(
+        rows: &'a [[Self; TILE]; R],
+        buffer: &'a mut [[f64; TILE]; R],
+    ) -> &'a [[f64; TILE]; R];
 }
 
 impl Entry for f64 {
@@ -30,6 +35,11 @@ impl Entry for f64 {
     #[inline(always)]
     fn widen(self) -> f64 {
         self
+    }
+
+    #[inline(always)]
+    fn widen_rows<'a, const R: usize>(rows: &'a [[f64; TILE]; R], _: &'a mut [[f64; TILE]; R]) -> &'a [[f64; TILE]; R] {
+        rows
     }
 }
 
@@ -44,6 +54,19 @@ impl Entry for f32 {
     fn widen(self) -> f64 {
         f64::from(self)
     }
+
+    #[inline(always)]
+    fn widen_rows<'a, const R: usize>(
+        rows: &'a [[f32; TILE]; R],
+        buffer: &'a mut [[f64; TILE]; R],
+    ) -> &'a [[f64; TILE]; R] {
+        for (wide, row) in buffer.iter_mut().zip(rows) {
+            for (wide, &entry) in wide.iter_mut().zip(row) {
+                *wide = f64::from(entry);
+            }
+        }
+        buffer
+    }
 }
 
 /// One tile and the parts of S and of the product that belong to it: TILE rows each, all of one width. On the diagonal
@@ -57,33 +80,17 @@ pub(crate) struct TileProduct<'a, T> {
 }
 
 impl<T: Entry> TileProduct<'_, T> {
-    /// Adds the product, for parts of the given number of columns: 1, or one or two registers of them.
+    /// Adds the product, for parts of one column, or of one or two registers of them.
     pub(crate) fn add(self, arch: Arch, columns: usize, lanes: usize) {
-        let diagonal = self.out_j.is_empty();
-        match (columns == 1, columns == lanes, diagonal) {
-            (true, _, false) => arch.dispatch(One::<T, 4, true>(self)),
-            (true, _, true) => arch.dispatch(One::<T, 4, false>(self)),
-            (_, true, false) => arch.dispatch(Few::<T, 1, 4, true>(self)),
-            (_, true, true) => arch.dispatch(Few::<T, 1, 4, false>(self)),
-            (_, _, false) => arch.dispatch(Few::<T, 2, 2, true>(self)),
-            (_, _, true) => arch.dispatch(Few::<T, 2, 2, false>(self)),
+        let registers = if columns == 1 { 0 } else { columns / lanes };
+        match (registers, self.out_j.is_empty()) {
+            (0, false) => arch.dispatch(One::<T, 4, true>(self)),
+            (0, true) => arch.dispatch(One::<T, 4, false>(self)),
+            (1, false) => arch.dispatch(Few::<T, 1, 4, true>(self)),
+            (1, true) => arch.dispatch(Few::<T, 1, 4, false>(self)),
+            (_, false) => arch.dispatch(Few::<T, 2, 2, true>(self)),
+            (_, true) => arch.dispatch(Few::<T, 2, 2, false>(self)),
         }
-    }
-}
-
-/// R rows of a tile in double precision, fetching ahead what comes AHEAD bytes later, in the order of memory.
-struct Panel<const R: usize>([[f64; TILE]; R]);
-
-impl<const R: usize> Panel<R> {
-    #[inline(always)]
-    fn load<T: Entry>(rows: &[[T; TILE]]) -> Self {
-        let mut panel = [[0.0; TILE]; R];
-        for (wide, row) in panel.iter_mut().zip(rows) {
-            for (wide, entry) in wide.iter_mut().zip(row) {
-                *wide = entry.widen();
-            }
-        }
-        Self(panel)
     }
 }
 
@@ -96,24 +103,20 @@ impl<T: Entry, const V: usize, const R: usize, const BOTH: bool> WithSimd for Fe
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let TileProduct { tile, s_i, s_j, out_i, out_j } = self.0;
-        let s_i = S::as_simd_f64s(s_i).0.as_chunks::<V>().0;
+        let s_i = S::as_simd_f64s(s_i).0.as_chunks::<V>().0.as_chunks::<R>().0;
         let s_j = &S::as_simd_f64s(s_j).0.as_chunks::<V>().0[..TILE];
-        let out_i = S::as_mut_simd_f64s(out_i).0.as_chunks_mut::<V>().0;
+        let out_i = S::as_mut_simd_f64s(out_i).0.as_chunks_mut::<V>().0.as_chunks_mut::<R>().0;
         let out_j = S::as_mut_simd_f64s(out_j).0.as_chunks_mut::<V>().0;
         let out_j = &mut out_j[..if BOTH { TILE } else { 0 }];
         let zero = simd.splat_f64s(0.0);
         let rows = tile.as_chunks::<TILE>().0.as_chunks::<R>().0;
-        let parts = s_i.as_chunks::<R>().0.iter().zip(out_i.as_chunks_mut::<R>().0);
-        // Lines of memory that a panel takes, spread evenly over its columns.
-        let every = (TILE * LINE) / (R * TILE * size_of::<T>());
-        for (rows, (s_a, out_a)) in rows.iter().zip(parts) {
-            let panel;
-            let rows_wide: &[[f64; TILE]; R] = if let Some(rows) = as_double(rows) {
-                rows
-            } else {
-                panel = Panel::<R>::load(rows);
-                &panel.0
-            };
+        // Lines of memory that R rows take, spread evenly over their columns.
+        let every = LINE / (R * size_of::<T>());
+        let mut buffer = [[0.0; TILE]; R];
+        for (rows, (s_a, out_a)) in rows.iter().zip(s_i.iter().zip(out_i)) {
+            let rows_wide = T::widen_rows(rows, &mut buffer);
+            // A copy, so that it stays in registers: for all the compiler knows, `out_j` might overlap the original.
+            let s_a = *s_a;
             let mut sums = [[zero; V]; R];
             for b in 0..TILE {
                 if b % every == 0 {
@@ -143,12 +146,6 @@ impl<T: Entry, const V: usize, const R: usize, const BOTH: bool> WithSimd for Fe
     }
 }
 
-/// The rows themselves where they are in double precision already.
-#[inline(always)]
-fn as_double<T: Entry, const R: usize>(rows: &[[T; TILE]; R]) -> Option<&[[f64; TILE]; R]> {
-    (rows as &dyn std::any::Any).downcast_ref()
-}
-
 /// A single column: registers hold several columns of the tile instead.
 struct One<'a, T, const R: usize, const BOTH: bool>(TileProduct<'a, T>);
 
@@ -164,17 +161,12 @@ impl<T: Entry, const R: usize, const BOTH: bool> WithSimd for One<'_, T, R, BOTH
         let rows = tile.as_chunks::<TILE>().0.as_chunks::<R>().0;
         let parts = s_i.as_chunks::<R>().0.iter().zip(out_i.as_chunks_mut::<R>().0);
         let lines = R * TILE * size_of::<T>() / LINE;
+        let mut buffer = [[0.0; TILE]; R];
         for (rows, (s_a, out_a)) in rows.iter().zip(parts) {
             for line in 0..lines {
                 prefetch(&rows[..], AHEAD + line * LINE);
             }
-            let panel;
-            let rows_wide: &[[f64; TILE]; R] = if let Some(rows) = as_double(rows) {
-                rows
-            } else {
-                panel = Panel::<R>::load(rows);
-                &panel.0
-            };
+            let rows_wide = T::widen_rows(rows, &mut buffer);
             let rows_wide: [&[S::f64s]; R] = std::array::from_fn(|r| &S::as_simd_f64s(&rows_wide[r]).0[..registers]);
             let s_a: [S::f64s; R] = std::array::from_fn(|r| simd.splat_f64s(s_a[r]));
             let mut sums = [simd.splat_f64s(0.0); R];

@@ -36,7 +36,7 @@ impl InputsArgument<'_> {
 }
 
 /// A row-major copy of an array in any memory order.
-fn copied<T>(array: ArrayView2<'_, T>, convert: impl Fn(&T) -> f64) -> Array2<f64> {
+pub(super) fn copied<T>(array: ArrayView2<'_, T>, convert: impl Fn(&T) -> f64) -> Array2<f64> {
     let mut copy = Array2::zeros(array.raw_dim());
     copy.zip_mut_with(&array, |copy, value| *copy = convert(value));
     copy

@@ -3,6 +3,7 @@
 mod convert;
 mod door;
 mod errors;
+mod matrix;
 mod model;
 
 use pyo3::prelude::*;
@@ -12,6 +13,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::errors::MemoryLimitError;
+    #[pymodule_export]
+    use super::matrix::KernelMatrix;
     #[pymodule_export]
     use super::model::{FittedModel, fit, restore};
 

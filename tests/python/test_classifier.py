@@ -347,18 +347,27 @@ def test_bad_input_gets_one_clear_error_and_leaves_no_partial_state(rng, paramet
     np.testing.assert_array_equal(good.predict_proba(X), before)
 
 
-def test_a_matrix_that_does_not_fit_says_how_large_it_is(rng):
+def test_a_matrix_that_does_not_fit_is_not_stored(rng):
+    X, y = rng.normal(size=(3000, 2)), rng.integers(0, 3, 3000)
+    stored = KernelClassifier().fit(X, y)
+    free = KernelClassifier(memory_limit=20_000_000).fit(X, y)
+    assert stored.fit_info_["kernel_matrices"] == ["stored in double precision"]
+    assert free.fit_info_["kernel_matrices"] == ["matrix-free"]
+    np.testing.assert_array_equal(free.dual_coef_, stored.dual_coef_)
+
+
+def test_what_does_not_fit_at_all_says_how_large_it_is(rng):
     X, y = make_blobs(rng)
-    with pytest.raises(
-        nuptse.MemoryLimitError, match=r"the kernel matrix needs 32768 bytes .* only 1000 bytes"
-    ) as caught:
+    message = r"without storing it, needs \d+ bytes .* only 1000 bytes"
+    with pytest.raises(nuptse.MemoryLimitError, match=message) as caught:
         KernelClassifier(memory_limit=1000).fit(X, y)
     assert isinstance(caught.value, MemoryError)
-    assert (caught.value.bytes_needed, caught.value.bytes_allowed) == (32768, 1000)
-    assert "single precision" in str(caught.value)
-    # The default limit is what the machine has left.
-    with pytest.raises(nuptse.MemoryLimitError, match="may be used"):
-        KernelClassifier().fit(np.zeros((2_000_000, 1)), np.arange(2_000_000) % 2)
+    assert caught.value.bytes_needed > caught.value.bytes_allowed == 1000
+    assert "linear kernel" in str(caught.value)
+    with pytest.raises(nuptse.MemoryLimitError, match=r"the kernel matrix needs 32768 bytes .* only 1000 bytes"):
+        KernelClassifier("precomputed", memory_limit=1000).fit(np.eye(60), y)
+    with pytest.raises(nuptse.MemoryLimitError, match="the exact solver needs"):
+        KernelClassifier(solver="exact", memory_limit=100_000).fit(X, y)
 
 
 @pytest.mark.parametrize(
