@@ -31,8 +31,8 @@ def in_turns(ours, peer, rounds=5):
     """Return the seconds of all calls of two functions that return the seconds of so many calls.
 
     They take turns of about a quarter of a second, as in a fit, where products follow each other. Threads of OpenBLAS
-    wait for work with a core of their own for a while after a call, so there is a pause before every turn; the first call
-    of a turn does not count.
+    wait for work with a core of their own for a while after a call, so there is a pause before every turn; the first
+    call of a turn does not count.
     """
     times = ([], [])
     calls = [max(3, int(0.25 / function(2)[1])) for function in (ours, peer)]
@@ -124,7 +124,8 @@ X, S = rng.normal(size=(20_000, 36)), rng.normal(size=(20_000, 10))
 before = resident("VmRSS")
 matrix = KernelMatrix(X, ("rbf", [1.0], False), "double", 2, 200_000_000)
 matrix.multiply(S)
-print(f"A {matrix.representation} product, n = 20000, d = 36, k = 10, takes {(resident('VmHWM') - before) / 1e6:.0f} MB")
+used = (resident("VmHWM") - before) / 1e6
+print(f"A {matrix.representation} product, n = 20000, d = 36, k = 10, takes {used:.0f} MB")
 """
 
 

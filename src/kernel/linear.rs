@@ -2,7 +2,8 @@
 
 use super::covariance::{PointwiseCovariance, TileBuffers};
 use super::cross::check_cross;
-use super::linear_operator::{LinearDense, LinearSparse, dense_multiply, sparse_multiply, transposed_multiply};
+use super::linear_dense::{LinearDense, dense_multiply, transposed_multiply};
+use super::linear_sparse::{LinearSparse, sparse_multiply};
 use super::{Covariance, DenseOperator, KernelOperator, Parameter, Precision};
 use crate::context::Context;
 use crate::data::{Inputs, PreparedRows, check_shape, inner_products, squared_norms};

@@ -1,7 +1,7 @@
 //! Kernel matrices that the user computes.
 
 use super::cross::check_cross;
-use super::linear_operator::dense_multiply;
+use super::linear_dense::dense_multiply;
 use super::packed::PackedSymmetric;
 use super::symmetric::{SymmetricTiles, multiply};
 use super::{Covariance, KernelOperator, Parameter, Precision, Shuffle};

@@ -2,13 +2,13 @@
 
 use super::convert::{InputsArgument, KernelArgument, TargetsArgument, covariance, precision, solver};
 use super::door::{Settings, enter};
-use crate::Result;
 use crate::data::{Inputs, Scaling};
 use crate::kernel::Block;
 use crate::model::{FitInfo, FitOptions, Model, ModelSpec};
 use crate::prior::Flat;
 use crate::solve::NewtonParams;
-use ndarray::ArrayView1;
+use crate::{Context, Result};
+use ndarray::{Array2, ArrayView1};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -113,10 +113,7 @@ impl FittedModel {
         x: InputsArgument<'py>,
         n_threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let x = x.copy()?;
-        let settings = Settings { threads: n_threads, ..Settings::default() };
-        let u = enter(py, &settings, |context| self.model.decision_function(context, &self.scaling.apply(x)?))?;
-        Ok(u.into_pyarray(py))
+        self.at(py, &x, n_threads, Model::decision_function)
     }
 
     /// Logarithms of the class probabilities at other points.
@@ -126,10 +123,7 @@ impl FittedModel {
         x: InputsArgument<'py>,
         n_threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let x = x.copy()?;
-        let settings = Settings { threads: n_threads, ..Settings::default() };
-        let log_p = enter(py, &settings, |context| self.model.predict_log_proba(context, &self.scaling.apply(x)?))?;
-        Ok(log_p.into_pyarray(py))
+        self.at(py, &x, n_threads, Model::predict_log_proba)
     }
 
     /// Everything that `restore` takes, for pickle and copy.
@@ -154,6 +148,22 @@ impl FittedModel {
             self.intercepts(py),
         );
         Ok((restore, state.into_pyobject(py)?))
+    }
+}
+
+impl FittedModel {
+    /// What a method of the model says of other points, which are scaled as those of the training.
+    fn at<'py>(
+        &self,
+        py: Python<'py>,
+        x: &InputsArgument<'py>,
+        threads: Option<usize>,
+        method: impl Fn(&Model, &Context, &Inputs) -> Result<Array2<f64>> + Send,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let x = x.copy()?;
+        let settings = Settings { threads, ..Settings::default() };
+        let values = enter(py, &settings, |context| method(&self.model, context, &self.scaling.apply(x)?))?;
+        Ok(values.into_pyarray(py))
     }
 }
 
