@@ -158,7 +158,7 @@ impl FittedModel {
         py: Python<'py>,
         x: &InputsArgument<'py>,
         threads: Option<usize>,
-        method: impl Fn(&Model, &Context, &Inputs) -> Result<Array2<f64>> + Send,
+        method: impl Fn(&Model, &Context, &Inputs) -> Result<Array2<f64>> + Send + Sync,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let x = x.copy()?;
         let settings = Settings { threads, ..Settings::default() };
