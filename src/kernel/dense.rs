@@ -85,7 +85,7 @@ impl<F: PointwiseCovariance> SymmetricTiles for Computed<F> {
         Tile::Double(tile)
     }
 
-    fn prefers_single_column(&self) -> bool {
+    fn is_widened(&self) -> bool {
         true
     }
 

@@ -139,8 +139,7 @@ impl SymmetricTiles for PackedSymmetric {
         }
     }
 
-    /// Measured: half the bytes leave time for the other order of access.
-    fn prefers_single_column(&self) -> bool {
+    fn is_widened(&self) -> bool {
         matches!(self.rows, TileRows::Single(_))
     }
 

@@ -31,9 +31,8 @@ pub(crate) trait SymmetricTiles: Sync {
 
     fn tile<'a>(&'a self, i: usize, j: usize, scratch: &'a mut Self::Scratch) -> Tile<'a>;
 
-    /// Whether a product with one column is better not padded: it then costs less arithmetic, which only pays where memory
-    /// is fast enough.
-    fn prefers_single_column(&self) -> bool;
+    /// Whether entries are not fetched from memory in double precision, but made: from single precision, or altogether.
+    fn is_widened(&self) -> bool;
 
     /// From how many columns on a tile is better fetched twice, and multiplied by a library.
     fn wide_from(&self) -> usize;
@@ -93,17 +92,25 @@ struct ColumnBlock {
     offset: usize,
 }
 
-/// Cuts columns into blocks of two registers, and at the end of one; a single column needs no padding where registers can
-/// be filled otherwise.
-fn column_blocks(columns: usize, lanes: usize, rows: usize, single_column: bool) -> Vec<ColumnBlock> {
-    if columns == 1 && single_column {
-        return vec![ColumnBlock { first: 0, width: 1, offset: 0 }];
+/// Cuts columns into blocks of one or two registers; all figures behind it were measured.
+///
+/// Where entries are widened on the way, few passes with two registers are best, and a column that is left over needs no
+/// padding. Entries in double precision are best passed by with one register, unless two take all columns at once.
+fn column_blocks(columns: usize, lanes: usize, rows: usize, widened: bool) -> Vec<ColumnBlock> {
+    let mut blocks = Vec::new();
+    let mut first = 0;
+    while first < columns {
+        let left = columns - first;
+        let width = match (left, widened) {
+            (1, true) => 1,
+            (_, true) if left <= lanes + 1 => lanes,
+            (_, false) if left <= lanes || columns > 2 * lanes => lanes,
+            _ => 2 * lanes,
+        };
+        blocks.push(ColumnBlock { first, width, offset: first * rows });
+        first += width;
     }
-    let block = |first| {
-        let width = if columns - first <= lanes { lanes } else { 2 * lanes };
-        ColumnBlock { first, width, offset: first * rows }
-    };
-    (0..columns).step_by(2 * lanes).map(block).collect()
+    blocks
 }
 
 /// A few columns: every tile is fetched once and used for both of its places.
@@ -119,11 +126,15 @@ fn multiply_thin<M: SymmetricTiles>(
     let side = n.div_ceil(TILE);
     let rows = side * TILE;
     let lanes = simd::lanes(arch);
-    let blocks = column_blocks(columns.len(), lanes, rows, matrix.prefers_single_column());
+    let blocks = column_blocks(columns.len(), lanes, rows, matrix.is_widened());
     let packed_len: usize = blocks.iter().map(|block| block.width * rows).sum();
     let groups = groups(side);
-    let mut packed = work.take(packed_len);
-    let mut sums = work.take(groups * packed_len);
+    // Registers are fetched from whole cache lines only where arrays start at one. Rows come in whole tiles, so the parts
+    // of an array start at lines as well.
+    let mut packed_buffer = work.take(packed_len + LINE);
+    let mut sums_buffer = work.take(groups * packed_len + LINE);
+    let packed = &mut aligned(&mut packed_buffer)[..packed_len];
+    let sums = &mut aligned(&mut sums_buffer)[..groups * packed_len];
     for block in &blocks {
         pack(&mut packed[block.offset..block.offset + block.width * rows], s, k, &columns, block);
     }
@@ -136,19 +147,29 @@ fn multiply_thin<M: SymmetricTiles>(
                 context.check()?;
                 let (i, j) = tile_place(index);
                 match matrix.tile(i, j, scratch) {
-                    Tile::Double(tile) => add_tile(arch, tile, (i, j), &blocks, lanes, &packed, sums),
-                    Tile::Single(tile) => add_tile(arch, tile, (i, j), &blocks, lanes, &packed, sums),
+                    Tile::Double(tile) => add_tile(arch, tile, (i, j), &blocks, lanes, packed, sums),
+                    Tile::Single(tile) => add_tile(arch, tile, (i, j), &blocks, lanes, packed, sums),
                 }
             }
             Ok(())
         },
     );
     if done.is_ok() {
-        unpack(out, k, &columns, &blocks, &sums, packed_len);
+        unpack(out, k, &columns, &blocks, sums, packed_len);
     }
-    work.give(packed);
-    work.give(sums);
+    work.give(packed_buffer);
+    work.give(sums_buffer);
     done
+}
+
+/// Doubles in a cache line.
+const LINE: usize = 8;
+
+/// The part of a buffer that starts at a cache line.
+fn aligned(buffer: &mut [f64]) -> &mut [f64] {
+    let offset = buffer.as_ptr().align_offset(LINE * size_of::<f64>());
+    // An offset that cannot be had is larger than any buffer; any start is right, if slower.
+    if offset < LINE { &mut buffer[offset..] } else { buffer }
 }
 
 /// Adds what one tile gives to the sums of its group.
