@@ -4,14 +4,27 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nuptse import KernelClassifier
 
+# Weights must act like repetitions to seven digits, which a fit stopped at the default tolerance need not do: the two
+# problems have different α, so they stop at different distances from the same minimum. With tol=1e-10 they agree.
+STOPPED_EARLY = {
+    "check_sample_weight_equivalence_on_dense_data": "tol=1e-3 is not accurate to seven digits",
+    "check_sample_weight_equivalence_on_sparse_data": "tol=1e-3 is not accurate to seven digits",
+}
+
+
+def expected_failures(estimator):
+    return STOPPED_EARLY if estimator.kernel == "linear" and estimator.tol == KernelClassifier().tol else {}
+
 
 @parametrize_with_checks(
     [
-        # Weights must act like repetitions to seven digits, so the fit must be that accurate.
+        KernelClassifier(),
+        KernelClassifier("linear"),
         KernelClassifier(tol=1e-10),
         KernelClassifier("linear", tol=1e-10),
         KernelClassifier(scale="auto", tol=1e-10),
-    ]
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
