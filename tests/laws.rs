@@ -134,6 +134,14 @@ fn a_matrix_that_does_not_fit_is_not_stored() {
 }
 
 #[test]
+fn a_linear_kernel_that_cannot_be_stored_goes_by_its_rows() {
+    let x = Random::new(1).dense(100, 300);
+    let representation = |context: &Context| Linear.operator(context, &x, Precision::Double).unwrap().representation();
+    assert_eq!(representation(&context()), "stored in double precision");
+    assert_eq!(representation(&context().with_memory_limit(Some(1000))), "dense rows");
+}
+
+#[test]
 fn folds_side_by_side_give_what_each_gives_alone() {
     let (n, classes, folds) = (70, 3, 4);
     let mut random = Random::new(4);

@@ -51,11 +51,6 @@ impl<F: PointwiseCovariance> DenseOperator<F> {
     pub fn matrix_free(function: F, x: &Inputs) -> Self {
         Self { source: Computed { points: function.prepare(x, &x.common_origin(x)), function }, stored: None }
     }
-
-    /// Whether the matrix is stored.
-    pub(super) fn is_stored(&self) -> bool {
-        self.stored.is_some()
-    }
 }
 
 impl<F: PointwiseCovariance> SymmetricTiles for Computed<F> {

@@ -4,6 +4,7 @@ use super::covariance::{PointwiseCovariance, TileBuffers};
 use super::cross::check_cross;
 use super::linear_dense::{LinearDense, dense_multiply, transposed_multiply};
 use super::linear_sparse::{LinearSparse, sparse_multiply};
+use super::packed::PackedSymmetric;
 use super::{Covariance, DenseOperator, KernelOperator, Parameter, Precision};
 use crate::context::Context;
 use crate::data::{Inputs, PreparedRows, check_shape, inner_products, squared_norms};
@@ -55,12 +56,8 @@ impl Covariance for Linear {
     }
 
     fn operator(&self, context: &Context, x: &Inputs, precision: Precision) -> Result<Box<dyn KernelOperator>> {
-        if Self::pays_to_store(x) {
-            let stored = DenseOperator::new(context, *self, x, precision)?;
-            // Made anew for every product it would not pay.
-            if stored.is_stored() {
-                return Ok(Box::new(stored));
-            }
+        if Self::pays_to_store(x) && context.has_room(PackedSymmetric::bytes(x.rows(), precision)) {
+            return Ok(Box::new(DenseOperator::new(context, *self, x, precision)?));
         }
         Ok(match x {
             Inputs::Dense(x) => Box::new(LinearDense::new(x)),
