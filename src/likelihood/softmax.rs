@@ -3,7 +3,7 @@
 use super::{Along, Likelihood};
 use crate::data::{Targets, check_shape, row_major, row_major_mut};
 use crate::error::Result;
-use crate::parallel::{PARTS, part_len, sum_over_parts};
+use crate::parallel::{PARTS, part_len};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
@@ -154,20 +154,6 @@ impl Softmax {
         });
         let weight = self.targets.weight(row);
         [weight * value, weight * slope, weight * variance]
-    }
-
-    /// Σ_i w_i ℓ_i of log probabilities.
-    #[must_use]
-    pub fn loss(&self, log_probabilities: ArrayView2<'_, f64>) -> f64 {
-        let n = self.points();
-        sum_over_parts(n, n * self.classes(), |rows| {
-            let mut sum = 0.0;
-            for row in rows {
-                let weight = self.targets.weight(row);
-                self.targets.for_row(row, |class, y| sum -= weight * y * log_probabilities[[row, class]]);
-            }
-            sum
-        })
     }
 }
 
