@@ -94,15 +94,15 @@ struct ColumnBlock {
 
 /// Cuts columns into blocks of one or two registers; all figures behind it were measured.
 ///
-/// Where entries are widened on the way, few passes with two registers are best, and a column that is left over needs no
-/// padding. Entries in double precision are best passed by with one register, unless two take all columns at once.
+/// A column that is left over needs no padding. Where entries are widened on the way, few passes with two registers are
+/// best; entries in double precision are best passed by with one register, unless two take all columns at once.
 fn column_blocks(columns: usize, lanes: usize, rows: usize, widened: bool) -> Vec<ColumnBlock> {
     let mut blocks = Vec::new();
     let mut first = 0;
     while first < columns {
         let left = columns - first;
         let width = match (left, widened) {
-            (1, true) => 1,
+            (1, _) => 1,
             (_, true) if left <= lanes + 1 => lanes,
             (_, false) if left <= lanes || columns > 2 * lanes => lanes,
             _ => 2 * lanes,

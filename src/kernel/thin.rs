@@ -84,8 +84,8 @@ impl<T: Entry> TileProduct<'_, T> {
     pub(crate) fn add(self, arch: Arch, columns: usize, lanes: usize) {
         let registers = if columns == 1 { 0 } else { columns / lanes };
         match (registers, self.out_j.is_empty()) {
-            (0, false) => arch.dispatch(One::<T, 4, true>(self)),
-            (0, true) => arch.dispatch(One::<T, 4, false>(self)),
+            (0, false) => arch.dispatch(One::<T, true>(self)),
+            (0, true) => arch.dispatch(One::<T, false>(self)),
             (1, false) => arch.dispatch(Few::<T, 1, 4, true>(self)),
             (1, true) => arch.dispatch(Few::<T, 1, 4, false>(self)),
             (_, false) => arch.dispatch(Few::<T, 2, 2, true>(self)),
@@ -147,9 +147,15 @@ impl<T: Entry, const V: usize, const R: usize, const BOTH: bool> WithSimd for Fe
 }
 
 /// A single column: registers hold several columns of the tile instead.
-struct One<'a, T, const R: usize, const BOTH: bool>(TileProduct<'a, T>);
+///
+/// Memory binds here, so rows are read one after the other, and the processor does its own fetching ahead: several rows at
+/// a time, with or without prefetches, take twice as long.
+struct One<'a, T, const BOTH: bool>(TileProduct<'a, T>);
 
-impl<T: Entry, const R: usize, const BOTH: bool> WithSimd for One<'_, T, R, BOTH> {
+/// Sums kept apart in a single column, so that no addition waits for the one before.
+const CHAINS: usize = 4;
+
+impl<T: Entry, const BOTH: bool> WithSimd for One<'_, T, BOTH> {
     type Output = ();
 
     #[inline(always)]
@@ -157,36 +163,26 @@ impl<T: Entry, const R: usize, const BOTH: bool> WithSimd for One<'_, T, R, BOTH
         let TileProduct { tile, s_i, s_j, out_i, out_j } = self.0;
         let s_j = S::as_simd_f64s(s_j).0;
         let registers = s_j.len();
-        let out_j = &mut S::as_mut_simd_f64s(out_j).0[..if BOTH { registers } else { 0 }];
-        let rows = tile.as_chunks::<TILE>().0.as_chunks::<R>().0;
-        let parts = s_i.as_chunks::<R>().0.iter().zip(out_i.as_chunks_mut::<R>().0);
-        let lines = R * TILE * size_of::<T>() / LINE;
-        let mut buffer = [[0.0; TILE]; R];
-        for (rows, (s_a, out_a)) in rows.iter().zip(parts) {
-            for line in 0..lines {
-                prefetch(&rows[..], AHEAD + line * LINE);
-            }
-            let rows_wide = T::widen_rows(rows, &mut buffer);
-            let rows_wide: [&[S::f64s]; R] = std::array::from_fn(|r| &S::as_simd_f64s(&rows_wide[r]).0[..registers]);
-            let s_a: [S::f64s; R] = std::array::from_fn(|r| simd.splat_f64s(s_a[r]));
-            let mut sums = [simd.splat_f64s(0.0); R];
-            for b in 0..registers {
-                let s_b = s_j[b];
-                let mut out_b = if BOTH { out_j[b] } else { s_b };
-                for r in 0..R {
-                    let m = rows_wide[r][b];
-                    sums[r] = simd.mul_add_e_f64s(m, s_b, sums[r]);
+        let out_j = S::as_mut_simd_f64s(out_j).0;
+        let out_j = &mut out_j[..if BOTH { registers } else { 0 }];
+        let mut buffer = [[0.0; TILE]];
+        for ((row, s_a), out_a) in tile.as_chunks::<TILE>().0.iter().zip(s_i).zip(out_i) {
+            let row = &T::widen_rows(std::array::from_ref(row), &mut buffer)[0];
+            let row = &S::as_simd_f64s(row).0[..registers];
+            let s_a = simd.splat_f64s(*s_a);
+            let mut sums = [simd.splat_f64s(0.0); CHAINS];
+            for first in (0..registers).step_by(CHAINS) {
+                for c in 0..CHAINS {
+                    let b = first + c;
+                    let m = row[b];
+                    sums[c] = simd.mul_add_e_f64s(m, s_j[b], sums[c]);
                     if BOTH {
-                        out_b = simd.mul_add_e_f64s(m, s_a[r], out_b);
+                        out_j[b] = simd.mul_add_e_f64s(m, s_a, out_j[b]);
                     }
                 }
-                if BOTH {
-                    out_j[b] = out_b;
-                }
             }
-            for r in 0..R {
-                out_a[r] += simd.reduce_sum_f64s(sums[r]);
-            }
+            let sum = sums.into_iter().reduce(|a, b| simd.add_f64s(a, b));
+            *out_a += sum.map_or(0.0, |sum| simd.reduce_sum_f64s(sum));
         }
     }
 }
