@@ -143,7 +143,8 @@ impl SymmetricTiles for PackedSymmetric {
         matches!(self.rows, TileRows::Single(_))
     }
 
-    /// Measured: see `benches/results/products.md`.
+    /// Measured at 1024 and 4435 points with 64 to 512 columns: both ways are within a sixth of each other, the library
+    /// ahead at the small size, the registers at the large one.
     fn wide_from(&self) -> usize {
         64
     }
