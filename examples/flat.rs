@@ -20,7 +20,7 @@ fn main() -> nuptse::Result<()> {
     let (model, info) = spec.fit(&context, &x, Targets::from_labels(&labels, 3)?, &FitOptions::default())?;
     println!(
         "{} Newton steps, {} products, objective {:.3}",
-        info.newton.newton_steps, info.newton.products, info.newton.objective
+        info.solve.steps, info.solve.products, info.solve.objective
     );
 
     let new = Inputs::dense(array![[0.0, 1.1], [-2.9, 0.2]])?;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// A Newton step has been made.
-    NewtonStep {
+    /// A solver has made an outer step.
+    Step {
         /// Steps made so far.
         step: usize,
         /// Products with K̃ so far.

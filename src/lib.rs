@@ -34,7 +34,7 @@
 //! let y = Targets::from_labels(&[0, 0, 1, 1, 2, 2], 3)?;
 //! let spec = ModelSpec::shared(3, Rbf::automatic(&x, None)?, 10.0);
 //! let (model, info) = spec.fit(&context, &x, y, &FitOptions::default())?;
-//! assert!(info.newton.converged);
+//! assert!(info.solve.converged);
 //! assert_eq!(model.predict(&context, &x)?, [0, 0, 1, 1, 2, 2]);
 //! # Ok::<(), nuptse::Error>(())
 //! ```

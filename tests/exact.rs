@@ -10,18 +10,18 @@ use nuptse::kernel::{Block, Covariance, Linear, Rbf};
 use nuptse::likelihood::{Likelihood, Softmax};
 use nuptse::model::{FitOptions, Model, ModelSpec, Solver};
 use nuptse::prior::Flat;
-use nuptse::solve::NewtonParams;
+use nuptse::solve::SolveParams;
 use nuptse::{Context, Error};
 use proptest::prelude::*;
 use std::sync::Arc;
 use support::{Random, context, max_difference};
 
 fn fit(context: &Context, spec: &ModelSpec, x: &Inputs, targets: &Targets, solver: Solver, tol: f64) -> Model {
-    let newton = NewtonParams { tol, ..NewtonParams::default() };
-    let options = FitOptions { solver, newton, ..FitOptions::default() };
+    let solve = SolveParams { tol, ..SolveParams::default() };
+    let options = FitOptions { solver, solve, ..FitOptions::default() };
     let (model, info) = spec.fit(context, x, targets.clone(), &options).unwrap();
-    assert!(info.newton.converged, "{:?}", info.newton);
-    assert!(info.newton.residual <= tol);
+    assert!(info.solve.converged, "{:?}", info.solve);
+    assert!(info.solve.residual <= tol);
     model
 }
 
@@ -156,8 +156,8 @@ fn bad_specifications_are_refused() {
     assert!(matches!(error, Error::InvalidParameter { name: "variance", .. }));
     let error = fit(&ModelSpec { intercept_variance: f64::NAN, ..spec() }, &options);
     assert!(matches!(error, Error::InvalidParameter { name: "intercept_variance", .. }));
-    let newton = NewtonParams { tol: 0.0, ..NewtonParams::default() };
-    assert!(matches!(fit(&spec(), &FitOptions { newton, ..options }), Error::InvalidParameter { name: "tol", .. }));
+    let solve = SolveParams { tol: 0.0, ..SolveParams::default() };
+    assert!(matches!(fit(&spec(), &FitOptions { solve, ..options }), Error::InvalidParameter { name: "tol", .. }));
     assert!(matches!(fit(&ModelSpec::shared(3, Linear, 1.0), &options), Error::ShapeMismatch { expected: 3, .. }));
     let error = fit(&ModelSpec::shared(2, nuptse::kernel::Precomputed, 1.0), &options);
     assert!(matches!(error, Error::ShapeMismatch { .. }), "not square");

@@ -4,8 +4,12 @@ use super::{Along, Likelihood};
 use crate::data::{Targets, check_shape, row_major, row_major_mut};
 use crate::error::Result;
 use crate::parallel::{PARTS, part_len};
+use crate::simd::exp;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
+
+/// Classes whose exponentials are taken at once, on the stack.
+const BLOCK: usize = 64;
 
 /// The softmax likelihood of targets with weights.
 #[derive(Debug, Clone)]
@@ -137,11 +141,16 @@ impl Softmax {
         let at = |(u, d): (&f64, &f64)| u + step * d;
         let largest = u.iter().zip(d).map(at).fold(f64::NEG_INFINITY, f64::max);
         let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
-        for (u, d) in u.iter().zip(d) {
-            let e = (at((u, d)) - largest).exp();
-            sum += e;
-            first += e * d;
-            second += e * d * d;
+        let mut buffer = [0.0; BLOCK];
+        for (u, d) in u.chunks(BLOCK).zip(d.chunks(BLOCK)) {
+            let e = &mut buffer[..u.len()];
+            e.iter_mut().zip(u.iter().zip(d)).for_each(|(e, pair)| *e = at(pair) - largest);
+            exp(e, 1.0);
+            for (e, d) in e.iter().zip(d) {
+                sum += e;
+                first += e * d;
+                second += e * d * d;
+            }
         }
         let mean = first / sum;
         // Rounding may take a variance below zero.
@@ -160,11 +169,9 @@ impl Softmax {
 /// Writes π = softmax(u) and returns log Σ exp(u).
 fn softmax(pi: &mut [f64], u: &[f64]) -> f64 {
     let largest = u.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let mut sum = 0.0;
-    for (pi, u) in pi.iter_mut().zip(u) {
-        *pi = (u - largest).exp();
-        sum += *pi;
-    }
+    pi.iter_mut().zip(u).for_each(|(pi, u)| *pi = u - largest);
+    exp(pi, 1.0);
+    let sum: f64 = pi.iter().sum();
     pi.iter_mut().for_each(|pi| *pi /= sum);
     largest + sum.ln()
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::kernel::Precision;
 use crate::likelihood::{Likelihood, Softmax};
 use crate::prior::JointPrior;
-use crate::solve::{CgParams, ConjugateGradients, ExactDirection, NewtonInfo, NewtonParams, NewtonResult, newton};
+use crate::solve::{ConjugateGradients, ExactDirection, Solution, SolveInfo, SolveParams, newton};
 use std::time::{Duration, Instant};
 
 /// How the linear systems of Newton's method are solved.
@@ -25,10 +25,8 @@ pub enum Solver {
 pub struct FitOptions {
     /// The solver.
     pub solver: Solver,
-    /// The outer iteration.
-    pub newton: NewtonParams,
-    /// The inner iteration.
-    pub cg: CgParams,
+    /// When it stops, and how it goes about its steps.
+    pub solve: SolveParams,
     /// How stored kernel matrices are kept.
     pub precision: Precision,
 }
@@ -37,7 +35,7 @@ pub struct FitOptions {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitInfo {
     /// The iteration.
-    pub newton: NewtonInfo,
+    pub solve: SolveInfo,
     /// How every kernel matrix is kept.
     pub representations: Vec<&'static str>,
     /// Making the kernel matrices.
@@ -55,7 +53,7 @@ impl ModelSpec {
         targets: Targets,
         options: &FitOptions,
     ) -> Result<(Model, FitInfo)> {
-        options.newton.check()?;
+        options.solve.check()?;
         check_shape("the number of targets must be that of the rows of X", x.rows(), targets.points())?;
         check_shape(
             "the number of classes of the targets must be that of the model",
@@ -70,7 +68,7 @@ impl ModelSpec {
             let intercepts = prior.intercepts(found.alpha.view());
             let model = Model::new(self.clone(), x.clone(), found.alpha, intercepts)?;
             let representations = prior.blocks().matrices().iter().map(|matrix| matrix.representation()).collect();
-            Ok((model, FitInfo { newton: found.info, representations, kernel_time, total_time: start.elapsed() }))
+            Ok((model, FitInfo { solve: found.info, representations, kernel_time, total_time: start.elapsed() }))
         })
     }
 }
@@ -81,15 +79,15 @@ fn minimise<L: Likelihood>(
     prior: &JointPrior,
     likelihood: &L,
     options: &FitOptions,
-) -> Result<NewtonResult> {
+) -> Result<Solution> {
     match options.solver {
         Solver::NewtonCg => {
-            let mut direction = ConjugateGradients::new(options.cg, likelihood.points(), likelihood.classes());
-            newton(context, prior, likelihood, None, &mut direction, &options.newton)
+            let mut direction = ConjugateGradients::new(likelihood.points(), likelihood.classes());
+            newton(context, prior, likelihood, None, &mut direction, &options.solve)
         }
         Solver::Exact => {
             let mut direction = ExactDirection::new(context, prior)?;
-            newton(context, prior, likelihood, None, &mut direction, &options.newton)
+            newton(context, prior, likelihood, None, &mut direction, &options.solve)
         }
     }
 }

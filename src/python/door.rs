@@ -91,7 +91,7 @@ fn look_at_signals() -> PyResult<()> {
 /// Calls the Python listener.
 fn tell(py: Python<'_>, settings: &Settings, progress: Progress) -> PyResult<()> {
     match (&settings.listener, progress) {
-        (Some(listener), Progress::NewtonStep { step, products, objective, residual }) => {
+        (Some(listener), Progress::Step { step, products, objective, residual }) => {
             listener.call1(py, (step, products, objective, residual)).map(drop)
         }
         (None, _) => Ok(()),

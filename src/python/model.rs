@@ -6,7 +6,7 @@ use crate::data::{Inputs, Scaling};
 use crate::kernel::Block;
 use crate::model::{FitInfo, FitOptions, Model, ModelSpec};
 use crate::prior::Flat;
-use crate::solve::NewtonParams;
+use crate::solve::SolveParams;
 use crate::{Context, Result};
 use ndarray::{Array2, ArrayView1};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
@@ -53,8 +53,7 @@ pub(super) fn fit<'py>(
     let options = FitOptions {
         solver: solver(&options.solver)?,
         precision: precision(&options.precision)?,
-        newton: NewtonParams { tol: options.tol, ..NewtonParams::default() },
-        ..FitOptions::default()
+        solve: SolveParams { tol: options.tol, ..SolveParams::default() },
     };
     let x = x.copy()?;
     let targets = targets.copy(classes, weights.as_ref())?;
@@ -72,13 +71,13 @@ pub(super) fn fit<'py>(
 /// How a fit went, by name.
 fn info_dict<'py>(py: Python<'py>, info: &FitInfo) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("solver", info.newton.solver)?;
-    dict.set_item("converged", info.newton.converged)?;
-    dict.set_item("newton_steps", info.newton.newton_steps)?;
-    dict.set_item("cg_steps", info.newton.cg_steps)?;
-    dict.set_item("products", info.newton.products)?;
-    dict.set_item("objective", info.newton.objective)?;
-    dict.set_item("residual", info.newton.residual)?;
+    dict.set_item("solver", info.solve.solver)?;
+    dict.set_item("converged", info.solve.converged)?;
+    dict.set_item("newton_steps", info.solve.steps)?;
+    dict.set_item("cg_steps", info.solve.inner_steps)?;
+    dict.set_item("products", info.solve.products)?;
+    dict.set_item("objective", info.solve.objective)?;
+    dict.set_item("residual", info.solve.residual)?;
     dict.set_item("kernel_matrices", &info.representations)?;
     dict.set_item("kernel_seconds", info.kernel_time.as_secs_f64())?;
     dict.set_item("seconds", info.total_time.as_secs_f64())?;

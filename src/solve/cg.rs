@@ -4,32 +4,19 @@
 //! one needs no D^{-½}, hence no safeguards for tiny probabilities; every iterate is a descent direction, and since every
 //! vector travels with its image under K̃, K̃s is there at the end.
 
+use super::iterate::inner;
 use super::{DirectionInfo, NewtonDirection, NewtonPoint, Step};
 use crate::context::Context;
 use crate::data::{row_major, row_major_mut};
 use crate::error::Result;
 use crate::likelihood::Likelihood;
-use crate::parallel::{axpy, dot, xpby};
+use crate::parallel::{axpy, xpby};
 use crate::workspace::Workspace;
 use ndarray::Array2;
-
-/// Settings of the inner iteration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CgParams {
-    /// Largest number of steps for one system (k₂ in seed 000).
-    pub max_steps: usize,
-}
-
-impl Default for CgParams {
-    fn default() -> Self {
-        Self { max_steps: 500 }
-    }
-}
 
 /// The solver with its vectors, which are allocated once.
 #[derive(Debug)]
 pub struct ConjugateGradients {
-    params: CgParams,
     r: Array2<f64>,
     r_image: Array2<f64>,
     p: Array2<f64>,
@@ -40,9 +27,9 @@ pub struct ConjugateGradients {
 impl ConjugateGradients {
     /// A solver for n points and C classes.
     #[must_use]
-    pub fn new(params: CgParams, points: usize, classes: usize) -> Self {
+    pub fn new(points: usize, classes: usize) -> Self {
         let zeros = || Array2::zeros((points, classes));
-        Self { params, r: zeros(), r_image: zeros(), p: zeros(), p_image: zeros(), q: zeros() }
+        Self { r: zeros(), r_image: zeros(), p: zeros(), p_image: zeros(), q: zeros() }
     }
 
     /// out = a + W b.
@@ -70,7 +57,7 @@ impl<L: Likelihood> NewtonDirection<L> for ConjugateGradients {
         point: &NewtonPoint<'_, L>,
         step: &mut Step,
     ) -> Result<DirectionInfo> {
-        let Self { params, r, r_image, p, p_image, q } = self;
+        let Self { r, r_image, p, p_image, q } = self;
         step.s.fill(0.0);
         step.image.fill(0.0);
         r.assign(point.r);
@@ -82,7 +69,7 @@ impl<L: Likelihood> NewtonDirection<L> for ConjugateGradients {
         let mut rho = inner(r, r_image)?;
         let goal = point.forcing * point.forcing * rho;
         let mut steps = 0;
-        while steps < params.max_steps && rho > goal {
+        while steps < point.max_steps && rho > goal {
             Self::system(point, q, row_major("p", &p.view())?, p_image)?;
             let energy = inner(p_image, q)?;
             // Rounding has eaten the direction: what has been gained so far is kept.
@@ -104,11 +91,6 @@ impl<L: Likelihood> NewtonDirection<L> for ConjugateGradients {
             xpby(row_major_mut("K̃p", &mut p_image.view_mut())?, row_major("K̃r", &r_image.view())?, ratio);
             rho = next;
         }
-        Ok(DirectionInfo { products: steps, steps })
+        Ok(DirectionInfo { products: steps, steps, rank: 0 })
     }
-}
-
-/// ⟨a, b⟩.
-fn inner(a: &Array2<f64>, b: &Array2<f64>) -> Result<f64> {
-    Ok(dot(row_major("a vector", &a.view())?, row_major("a vector", &b.view())?))
 }

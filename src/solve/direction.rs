@@ -22,6 +22,8 @@ pub struct NewtonPoint<'a, L: Likelihood> {
     pub r_image: &'a Array2<f64>,
     /// The relative accuracy η that suffices, in the norm of K̃.
     pub forcing: f64,
+    /// Steps that the inner iteration may take.
+    pub max_steps: usize,
 }
 
 /// A step s with its image K̃s, which makes the line search free of products.
@@ -48,6 +50,8 @@ pub struct DirectionInfo {
     pub products: usize,
     /// Steps of the inner iteration; 0 for an exact solution.
     pub steps: usize,
+    /// Rank of the preconditioner; 0 for none.
+    pub rank: usize,
 }
 
 /// Solves (I + W K̃) s = r, exactly or to the accuracy asked for.

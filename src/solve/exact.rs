@@ -100,6 +100,6 @@ impl<L: Likelihood> NewtonDirection<L> for ExactDirection {
             }
         }
         point.prior.apply(context, work, step.image.view_mut(), step.s.view())?;
-        Ok(DirectionInfo { products: 1, steps: 0 })
+        Ok(DirectionInfo { products: 1, steps: 0, rank: 0 })
     }
 }

@@ -1,10 +1,9 @@
 //! Exact line search on the pair (α, u): along s and K̃s an evaluation costs O(nC) and no product (seed 000, 6.1.2).
 
 use super::Step;
-use crate::data::row_major;
+use super::iterate::inner;
 use crate::error::Result;
 use crate::likelihood::{Along, Likelihood};
-use crate::parallel::dot;
 use ndarray::{Array2, ArrayView2};
 
 /// The slope is small enough when it has fallen to this share of the one at the start.
@@ -49,9 +48,6 @@ pub(crate) fn line_search<L: Likelihood>(
     r: &Array2<f64>,
     step: &Step,
 ) -> Result<LineInfo> {
-    let inner = |a: &Array2<f64>, b: &Array2<f64>| -> Result<f64> {
-        Ok(dot(row_major("a vector", &a.view())?, row_major("a vector", &b.view())?))
-    };
     let penalty = [0.5 * inner(alpha, u)?, inner(alpha, &step.image)?, inner(&step.s, &step.image)?];
     let line = Line { likelihood, u: u.view(), image: step.image.view(), penalty };
     // Φ' at λ = 0 is ⟨α + g, K̃s⟩ = −⟨r, K̃s⟩.

@@ -7,10 +7,13 @@
 mod cg;
 mod direction;
 mod exact;
+mod info;
+mod iterate;
 mod line_search;
 mod newton;
 
-pub use cg::{CgParams, ConjugateGradients};
+pub use cg::ConjugateGradients;
 pub use direction::{DirectionInfo, NewtonDirection, NewtonPoint, Step};
 pub use exact::ExactDirection;
-pub use newton::{NewtonInfo, NewtonParams, NewtonResult, newton};
+pub use info::{Solution, SolveInfo, SolveParams, TracePoint};
+pub use newton::newton;

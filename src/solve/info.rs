@@ -1,0 +1,99 @@
+//! What every solver takes and gives.
+
+use crate::error::{Error, Result};
+use ndarray::Array2;
+use std::time::Duration;
+
+/// When a solver stops, and how it goes about its steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SolveParams {
+    /// Stop when max|α + g| is at most this.
+    pub tol: f64,
+    /// Largest number of outer steps (k₁ in seed 000).
+    pub max_steps: usize,
+    /// Largest number of inner steps for one linear system (k₂ in seed 000).
+    pub max_inner_steps: usize,
+    /// Largest number of products with K̃; what has been started is finished.
+    pub max_products: usize,
+    /// Accuracy η of the first systems; later ones are solved as well as the progress warrants.
+    pub first_forcing: f64,
+    /// Pairs of steps and gradients that L-BFGS keeps.
+    pub pairs: usize,
+}
+
+impl Default for SolveParams {
+    fn default() -> Self {
+        Self {
+            tol: 1e-3,
+            max_steps: 1000,
+            max_inner_steps: 500,
+            max_products: usize::MAX,
+            first_forcing: 0.5,
+            pairs: 10,
+        }
+    }
+}
+
+impl SolveParams {
+    /// Fails where a setting makes no sense.
+    pub fn check(&self) -> Result<()> {
+        if !(self.tol > 0.0 && self.tol.is_finite()) {
+            return Err(Error::InvalidParameter { name: "tol", value: self.tol, requirement: "positive and finite" });
+        }
+        if !(self.first_forcing > 0.0 && self.first_forcing < 1.0) {
+            let requirement = "between 0 and 1";
+            return Err(Error::InvalidParameter { name: "first_forcing", value: self.first_forcing, requirement });
+        }
+        if self.pairs == 0 {
+            return Err(Error::InvalidParameter { name: "pairs", value: 0.0, requirement: "at least 1" });
+        }
+        Ok(())
+    }
+}
+
+/// Where a solver stood after an outer step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TracePoint {
+    /// Since the solver began.
+    pub time: Duration,
+    /// Products with K̃ so far.
+    pub products: usize,
+    /// Φ.
+    pub objective: f64,
+    /// max|α + g|.
+    pub residual: f64,
+}
+
+/// How a fit went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SolveInfo {
+    /// The name of the solver.
+    pub solver: &'static str,
+    /// Whether max|α + g| ≤ tol was reached, with u = K̃α computed afresh.
+    pub converged: bool,
+    /// Outer steps: Newton steps, or those of L-BFGS.
+    pub steps: usize,
+    /// Steps of the inner iteration, all told.
+    pub inner_steps: usize,
+    /// Products with K̃.
+    pub products: usize,
+    /// Φ at the end.
+    pub objective: f64,
+    /// max|α + g| at the end.
+    pub residual: f64,
+    /// Rank of the preconditioner at the end; 0 where none was used.
+    pub preconditioner_rank: usize,
+    /// One entry for every outer step.
+    pub trace: Vec<TracePoint>,
+}
+
+/// The minimum of Φ.
+#[derive(Debug, Clone)]
+pub struct Solution {
+    /// α, n × C; its rows sum to zero.
+    pub alpha: Array2<f64>,
+    /// u = K̃α.
+    pub u: Array2<f64>,
+    /// How it went.
+    pub info: SolveInfo,
+}

@@ -1,0 +1,251 @@
+//! The pair (α, u) that every solver moves, what follows from it, and when it is good enough.
+
+use super::{Solution, SolveInfo, SolveParams, Step, TracePoint};
+use crate::context::{Context, Progress};
+use crate::data::{check_shape, row_major, row_major_mut};
+use crate::error::{Error, Result};
+use crate::likelihood::Likelihood;
+use crate::parallel::{axpy, dot, max_abs, update};
+use crate::prior::JointPrior;
+use crate::workspace::Workspace;
+use ndarray::{Array2, ArrayView2, Axis};
+use std::time::Instant;
+
+/// α ← −g ends the fit when it is to leave no more than this share of tol.
+const SETTLED: f64 = 0.5;
+
+/// Steps without progress after which the iteration gives up: rounding is all that is left.
+const PATIENCE: usize = 8;
+
+/// What a solver does next.
+pub(crate) enum Next {
+    /// Another step.
+    Step,
+    /// Nothing: the result is there.
+    Stop,
+}
+
+/// The pair (α, u = K̃α) and what follows from it.
+pub(crate) struct Iterate<'a, L: Likelihood> {
+    pub prior: &'a JointPrior,
+    pub likelihood: &'a L,
+    pub params: &'a SolveParams,
+    pub alpha: Array2<f64>,
+    pub u: Array2<f64>,
+    pub g: Array2<f64>,
+    /// r = −(α + g).
+    pub r: Array2<f64>,
+    /// K̃r.
+    pub r_image: Array2<f64>,
+    pub curvature: L::Curvature,
+    pub work: Workspace,
+    pub info: SolveInfo,
+    /// Whether u is K̃α itself rather than a sum of images.
+    fresh: bool,
+    watch: ProgressWatch,
+    begun: Instant,
+}
+
+impl<'a, L: Likelihood> Iterate<'a, L> {
+    /// Starts from α = 0, or from a previous α.
+    pub(crate) fn begin(
+        context: &Context,
+        prior: &'a JointPrior,
+        likelihood: &'a L,
+        start: Option<ArrayView2<'_, f64>>,
+        params: &'a SolveParams,
+        solver: &'static str,
+    ) -> Result<Self> {
+        params.check()?;
+        let shape = (likelihood.points(), likelihood.classes());
+        check_shape("the number of targets must be that of the rows of X", prior.points(), shape.0)?;
+        check_shape("the number of classes of the targets must be that of the prior", prior.classes(), shape.1)?;
+        let mut alpha = Array2::zeros(shape);
+        if let Some(start) = start {
+            check_shape("the rows of the starting α must be the points", shape.0, start.nrows())?;
+            check_shape("the columns of the starting α must be the classes", shape.1, start.ncols())?;
+            alpha.assign(&start);
+        }
+        let mut iterate = Self {
+            prior,
+            likelihood,
+            params,
+            alpha,
+            u: Array2::zeros(shape),
+            g: Array2::zeros(shape),
+            r: Array2::zeros(shape),
+            r_image: Array2::zeros(shape),
+            curvature: likelihood.new_curvature(),
+            work: Workspace::default(),
+            fresh: false,
+            watch: ProgressWatch::default(),
+            begun: Instant::now(),
+            info: SolveInfo {
+                solver,
+                converged: false,
+                steps: 0,
+                inner_steps: 0,
+                products: 0,
+                objective: 0.0,
+                residual: 0.0,
+                preconditioner_rank: 0,
+                trace: Vec::new(),
+            },
+        };
+        iterate.refresh(context)?;
+        iterate.evaluate()?;
+        Ok(iterate)
+    }
+
+    /// Decides whether to go on; before it claims convergence, u = K̃α is computed afresh.
+    pub(crate) fn next(&mut self, context: &Context) -> Result<Next> {
+        self.report(context);
+        let exhausted = self.info.steps >= self.params.max_steps
+            || self.info.products >= self.params.max_products
+            || self.watch.stalled(&self.info);
+        loop {
+            let good = self.info.residual <= self.params.tol;
+            if !good && !exhausted {
+                return Ok(Next::Step);
+            }
+            if self.fresh {
+                self.info.converged = good;
+                return Ok(Next::Stop);
+            }
+            // Images carried along drift by rounding: no claim without a fresh u.
+            self.refresh(context)?;
+            self.evaluate()?;
+        }
+    }
+
+    /// The result, once [`Iterate::next`] has said stop.
+    pub(crate) fn finish(self) -> Solution {
+        Solution { alpha: self.alpha, u: self.u, info: self.info }
+    }
+
+    fn report(&mut self, context: &Context) {
+        let point = TracePoint {
+            time: self.begun.elapsed(),
+            products: self.info.products,
+            objective: self.info.objective,
+            residual: self.info.residual,
+        };
+        self.info.trace.push(point);
+        context.report(Progress::Step {
+            step: self.info.steps,
+            products: point.products,
+            objective: point.objective,
+            residual: point.residual,
+        });
+    }
+
+    /// Computes K̃r.
+    pub(crate) fn multiply_residual(&mut self, context: &Context) -> Result<()> {
+        self.prior.apply(context, &mut self.work, self.r_image.view_mut(), self.r.view())?;
+        self.info.products += 1;
+        Ok(())
+    }
+
+    /// ‖r‖² in the norm of K̃.
+    pub(crate) fn squared_norm(&self) -> Result<f64> {
+        Ok(inner(&self.r, &self.r_image)?.max(0.0))
+    }
+
+    /// Takes the step α ← −g, u ← u + K̃r if that is going to end the fit, and tells max|α + g| after it.
+    ///
+    /// That step removes what is left of r where K̃ vanishes, or nearly so. The norm of K̃, and so every solver here, does
+    /// not see that part, but max|α + g| does; and K̃r has to be computed anyway.
+    pub(crate) fn settle(&mut self, scratch: &mut Step) -> Result<(bool, f64)> {
+        // After the step, α + g changes by W K̃r to first order.
+        self.likelihood.apply_curvature(&self.curvature, scratch.s.view_mut(), self.r_image.view())?;
+        let change = max_abs(row_major("W K̃r", &scratch.s.view())?);
+        let settles = change <= SETTLED * self.params.tol && self.watch.may_settle(&self.info);
+        if settles {
+            scratch.s.assign(&self.r);
+            scratch.image.assign(&self.r_image);
+            self.advance(scratch, 1.0)?;
+            self.evaluate()?;
+        }
+        Ok((settles, change))
+    }
+
+    /// Goes along a step; [`Iterate::evaluate`] is to follow.
+    pub(crate) fn advance(&mut self, step: &Step, length: f64) -> Result<()> {
+        axpy(row_major_mut("α", &mut self.alpha.view_mut())?, length, row_major("s", &step.s.view())?);
+        axpy(row_major_mut("u", &mut self.u.view_mut())?, length, row_major("K̃s", &step.image.view())?);
+        self.fresh = false;
+        self.info.steps += 1;
+        Ok(())
+    }
+
+    /// Makes the rows of α sum to zero, as those of −g do, and computes u = K̃α.
+    fn refresh(&mut self, context: &Context) -> Result<()> {
+        for mut row in self.alpha.axis_iter_mut(Axis(0)) {
+            let mean = row.sum() / row.len() as f64;
+            row.mapv_inplace(|a| a - mean);
+        }
+        if self.alpha.iter().all(|a| *a == 0.0) {
+            self.u.fill(0.0);
+        } else {
+            self.prior.apply(context, &mut self.work, self.u.view_mut(), self.alpha.view())?;
+            self.info.products += 1;
+        }
+        self.fresh = true;
+        Ok(())
+    }
+
+    /// g, W, r, Φ and max|α + g| at u.
+    pub(crate) fn evaluate(&mut self) -> Result<()> {
+        let loss = self.likelihood.evaluate(self.u.view(), self.g.view_mut(), &mut self.curvature)?;
+        let (alpha, g) = (self.alpha.view(), self.g.view());
+        let (alpha, g) = (row_major("α", &alpha)?, row_major("g", &g)?);
+        let mut r = self.r.view_mut();
+        let r = row_major_mut("r", &mut r)?;
+        update(r, [alpha, g], |r, [alpha, g]| {
+            r.iter_mut().zip(alpha).zip(g).for_each(|((r, alpha), g)| *r = -(alpha + g));
+        });
+        self.info.residual = max_abs(r);
+        self.info.objective = loss + 0.5 * inner(&self.alpha, &self.u)?;
+        if self.info.objective.is_finite() && self.info.residual.is_finite() {
+            return Ok(());
+        }
+        let variance = self.prior.blocks().blocks().iter().map(|block| block.variance).fold(0.0, f64::max);
+        Err(Error::NotFinite { steps: self.info.steps, variance })
+    }
+}
+
+/// ⟨a, b⟩.
+pub(crate) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> Result<f64> {
+    Ok(dot(row_major("a vector", &a.view())?, row_major("a vector", &b.view())?))
+}
+
+/// Notices when nothing gets better any more.
+#[derive(Default)]
+struct ProgressWatch {
+    best: Option<(f64, f64)>,
+    since: usize,
+    /// The step at which α ← −g was tried last.
+    settled: Option<usize>,
+}
+
+impl ProgressWatch {
+    /// Whether neither Φ nor max|α + g| has improved for a while.
+    fn stalled(&mut self, info: &SolveInfo) -> bool {
+        let (objective, residual) = self.best.unwrap_or((f64::INFINITY, f64::INFINITY));
+        let better = objective.is_infinite()
+            || info.objective < objective - 1e-13 * objective.abs()
+            || info.residual < 0.9 * residual;
+        self.best = Some((objective.min(info.objective), residual.min(info.residual)));
+        self.since = if better { 0 } else { self.since + 1 };
+        self.since > PATIENCE
+    }
+
+    /// Whether α ← −g may be tried now: not twice in a row, or it could go on for ever.
+    fn may_settle(&mut self, info: &SolveInfo) -> bool {
+        let allowed = self.settled.is_none_or(|step| step + 1 < info.steps);
+        if allowed {
+            self.settled = Some(info.steps);
+        }
+        allowed
+    }
+}
