@@ -127,6 +127,72 @@ pub enum Error {
     /// A precomputed kernel matrix cannot come as sparse rows.
     #[error("a precomputed kernel matrix must be dense; call .toarray() on it")]
     SparsePrecomputed,
+    /// A tree without a node below its root.
+    #[error("the tree has {nodes} node(s); it needs a root and at least one class below it")]
+    TreeTooSmall {
+        /// Number of nodes found.
+        nodes: usize,
+    },
+    /// Two nodes of a tree have no parent.
+    #[error("nodes {first} and {second} both have no parent, but a tree has one root; put them below a common node")]
+    TreeSecondRoot {
+        /// The first such node.
+        first: usize,
+        /// The second.
+        second: usize,
+    },
+    /// The parent of a node is not there.
+    #[error("the parent {parent} of node {node} is not there; the tree has nodes 0 to {}", nodes - 1)]
+    TreeUnknownParent {
+        /// The node.
+        node: usize,
+        /// The parent it names.
+        parent: usize,
+        /// Number of nodes.
+        nodes: usize,
+    },
+    /// A node of a tree lies below itself.
+    #[error("node {node} of the tree lies below itself; go up from it and take out the edge that leads back")]
+    TreeCycle {
+        /// A node on the cycle.
+        node: usize,
+    },
+    /// The leaf of a class is not there.
+    #[error("the leaf {node} of class {class} is not there; the tree has nodes 0 to {}", nodes - 1)]
+    TreeUnknownLeaf {
+        /// The class.
+        class: usize,
+        /// The leaf it names.
+        node: usize,
+        /// Number of nodes.
+        nodes: usize,
+    },
+    /// The leaf of a class is an inner node.
+    #[error("class {class} is node {node}, but that node has a child, {child}; classes are the leaves of the tree")]
+    TreeInnerLeaf {
+        /// The class.
+        class: usize,
+        /// The node.
+        node: usize,
+        /// A child of it.
+        child: usize,
+    },
+    /// Two classes are the same leaf.
+    #[error("classes {first} and {second} are both leaf {node}; give every class a leaf of its own")]
+    TreeLeafTwice {
+        /// The leaf.
+        node: usize,
+        /// The first class.
+        first: usize,
+        /// The second.
+        second: usize,
+    },
+    /// A leaf of a tree is no class.
+    #[error("leaf {node} of the tree is no class; add it to the classes, or take it out of the tree")]
+    TreeUnusedLeaf {
+        /// The leaf.
+        node: usize,
+    },
     /// Something large would not fit.
     #[error(
         "{what} needs {needed} bytes ({:.1} GB), but only {allowed} bytes ({:.1} GB) may be used; take fewer points, use \

@@ -4,6 +4,7 @@
 //! independent functions        mixing            class functions        coupling
 //! ŭ_p ~ GP(0, v_p M^(l_p))  ──────────────▶   u_c = Σ_p mix[c,p] ŭ_p  ──────────▶  likelihood P(y | u)
 //!      kernel blocks         flat: identity                              softmax
+//!                            tree: sums along paths
 //! ```
 //!
 //! Three traits carry the model, and everything else is written once on top of them:

@@ -3,5 +3,6 @@
 from nuptse import kernels
 from nuptse._core import MemoryLimitError, __version__
 from nuptse.classifier import KernelClassifier
+from nuptse.hierarchy import Hierarchy
 
-__all__ = ["KernelClassifier", "MemoryLimitError", "__version__", "kernels"]
+__all__ = ["Hierarchy", "KernelClassifier", "MemoryLimitError", "__version__", "kernels"]

@@ -39,6 +39,10 @@ impl Mixing for Flat {
         self.to_functions(out, r)
     }
 
+    fn diagonal(&self, out: ArrayViewMut2<'_, f64>, functions: ArrayView2<'_, f64>) -> Result<()> {
+        self.to_functions(out, functions)
+    }
+
     fn is_identity(&self) -> bool {
         true
     }

@@ -19,6 +19,10 @@ pub trait Mixing: std::fmt::Debug + Send + Sync {
     /// out = R·mixᵀ, from functions to classes.
     fn to_classes(&self, out: ArrayViewMut2<'_, f64>, r: ArrayView2<'_, f64>) -> Result<()>;
 
+    /// out = the variances of the class functions from those of the independent functions, Σ_p mix[c, p]² v_p: from the
+    /// diagonal of K̆ to that of K̃ less σ².
+    fn diagonal(&self, out: ArrayViewMut2<'_, f64>, functions: ArrayView2<'_, f64>) -> Result<()>;
+
     /// Whether `mix` is the identity, so that both products may be left out.
     fn is_identity(&self) -> bool {
         false

@@ -137,7 +137,7 @@ fn check_kernel_gradient(context: &Context, covariance: &dyn Covariance, x: &Inp
     }
 }
 
-/// The two products are transposes of each other, agree with the dense matrix, and work side by side.
+/// The products agree with the dense matrix, work side by side, and refuse other shapes.
 pub fn check_mixing_laws(mixing: &dyn Mixing, reference: &Array2<f64>) {
     let mut random = Random::new(7);
     let (classes, functions) = (mixing.classes(), mixing.functions());
@@ -148,6 +148,8 @@ pub fn check_mixing_laws(mixing: &dyn Mixing, reference: &Array2<f64>) {
         let mut to_classes = Array2::from_elem(s.raw_dim(), f64::NAN);
         mixing.to_functions(to_functions.view_mut(), s.view()).unwrap();
         mixing.to_classes(to_classes.view_mut(), r.view()).unwrap();
+        let mut diagonal = Array2::from_elem(s.raw_dim(), f64::NAN);
+        mixing.diagonal(diagonal.view_mut(), r.view()).unwrap();
         for repeat in 0..repeats {
             let c = s![.., repeat * classes..(repeat + 1) * classes];
             let p = s![.., repeat * functions..(repeat + 1) * functions];
@@ -155,8 +157,14 @@ pub fn check_mixing_laws(mixing: &dyn Mixing, reference: &Array2<f64>) {
             assert!(max_difference(&to_functions.slice(p).to_owned(), &expected) < 1e-12);
             let expected = r.slice(p).dot(&reference.t());
             assert!(max_difference(&to_classes.slice(c).to_owned(), &expected) < 1e-12);
+            let expected = r.slice(p).dot(&reference.mapv(|mix| mix * mix).t());
+            assert!(max_difference(&diagonal.slice(c).to_owned(), &expected) < 1e-12);
         }
+        assert!(mixing.to_functions(to_functions.slice_mut(s![1.., ..]), s.view()).is_err());
+        assert!(mixing.to_classes(to_classes.view_mut(), r.slice(s![.., 1..])).is_err());
     }
+    let is_identity = classes == functions && max_difference(reference, &Array2::eye(classes)) == 0.0;
+    assert_eq!(mixing.is_identity(), is_identity);
 }
 
 /// g is the derivative of the value, W that of g; W is symmetric and positive semidefinite; the function along a line is

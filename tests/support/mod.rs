@@ -67,6 +67,28 @@ impl Random {
         Inputs::dense(factor.dot(&factor.t())).unwrap()
     }
 
+    /// A number for each of `count` things, in random order.
+    pub fn permutation(&mut self, count: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..count).collect();
+        (1..count).for_each(|i| order.swap(i, self.below(i + 1)));
+        order
+    }
+
+    /// The parents and the leaves of a ragged tree, nodes and leaves in random order. Small `width` makes long chains.
+    pub fn tree(&mut self, nodes: usize, width: usize) -> (Vec<Option<usize>>, Vec<usize>) {
+        let name = self.permutation(nodes);
+        let mut parents = vec![None; nodes];
+        let mut inner = vec![false; nodes];
+        for node in 1..nodes {
+            let above = node - 1 - self.below(width.min(node));
+            parents[name[node]] = Some(name[above]);
+            inner[name[above]] = true;
+        }
+        let leaves: Vec<usize> = (0..nodes).filter(|&node| !inner[node]).collect();
+        let order = self.permutation(leaves.len());
+        (parents, order.into_iter().map(|i| leaves[i]).collect())
+    }
+
     pub fn labels(&mut self, points: usize, classes: usize) -> Vec<usize> {
         (0..points).map(|i| if i < classes { i } else { self.below(classes) }).collect()
     }
@@ -89,6 +111,19 @@ impl Random {
         let weight = |i| if i % 5 == 4 { 0.0 } else { 0.2 + 3.0 * self.uniform() };
         targets.with_weights((0..points).map(weight).collect::<Array1<f64>>()).unwrap()
     }
+}
+
+/// mix of a tree, entry by entry: its functions are the nodes in `order`.
+pub fn dense_mix(parents: &[Option<usize>], leaves: &[usize], order: &[usize]) -> Array2<f64> {
+    let mut mix = Array2::zeros((leaves.len(), order.len()));
+    for (class, &leaf) in leaves.iter().enumerate() {
+        let mut node = leaf;
+        while let Some(parent) = parents[node] {
+            mix[[class, order.iter().position(|other| *other == node).unwrap()]] = 1.0;
+            node = parent;
+        }
+    }
+    mix
 }
 
 pub fn context() -> Context {
