@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test test-rust test-python lint format doc bench-products check-unsafe clean
+.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit check-unsafe clean
 
 demo: build
 	$(BIN)/python examples/digits.py
@@ -45,6 +45,11 @@ bench-products: build
 	mkdir -p target/bench
 	cargo bench --bench kernel_products > target/bench/limits.md
 	$(BIN)/python benches/peers/products.py --limits target/bench/limits.md
+
+# Fits against scikit-learn and hiclass; writes benches/results/fit.md. Takes long; ARGS="--only digits" makes one table.
+bench-fit: $(VENV)/ready
+	$(BIN)/maturin develop --quiet --release --extras bench
+	$(BIN)/python benches/peers/fit.py $(ARGS)
 
 # The unsafe code (src/simd.rs) and what calls it, under valgrind. x86-64 Linux; needs valgrind.
 check-unsafe:

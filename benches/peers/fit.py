@@ -1,0 +1,391 @@
+"""Fits side by side with scikit-learn and hiclass, all in one run; writes benches/results/fit.md.
+
+Run with `make bench-fit`. Every fit has a process of its own (`one_fit.py`), so that the peak of its memory is its own,
+and a time limit. What fails or is stopped leaves its reason in the table. `--only` takes one table, `--quick` small
+parts of the data, to try the script itself; both write to target/bench instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+from functools import cache
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from statistics import median
+
+from one_fit import MNIST_TEST, MNIST_TRAIN, ROOT, THREADS, digits
+
+TAXONOMIES = ("patents_ipc", "amazon_reviews", "newsgroups20")
+SOLVERS = ("auto", "newton-cg", "lbfgs", "newton-cg-symmetric")
+VARIANCE = 5.0  # of a weight; the C of the peers
+LINEAR = {"kernel": ["Linear", {"variance": VARIANCE}], "intercept_variance": 0.0}
+BAR = "\\|"  # within a cell
+RBF = {"kernel": ["RBF", {"variance": 10.0, "inverse_width": "auto"}]}
+
+
+class Bench:
+    """Runs fits and remembers them, so that tables share what they have in common."""
+
+    def __init__(self, limit, quick):
+        self.limit, self.quick = limit, quick
+        self.remembered = cache(self.measure)
+
+    def fit(self, data, method, options, **more):
+        description = {"data": data, "method": method, "options": options} | more
+        if self.quick and data not in {"synthetic", "digits"}:
+            description.setdefault("rows", 300)
+        return self.remembered(json.dumps(description))
+
+    def measure(self, description):
+        """Return what a fit measured. Peers are tried with one and with two threads of BLAS, and the faster counts.
+
+        Their many short calls can be slower with two, ten times so where something else wants a core for a moment. Ours
+        takes no BLAS.
+        """
+        ours = json.loads(description)["method"] == "KernelClassifier"
+        tries = [self.process(description, threads) for threads in ((THREADS,) if ours else (1, THREADS))]
+        return min(tries, key=lambda found: found.get("seconds", math.inf))
+
+    def process(self, description, blas_threads):
+        print(f"  {description}, {blas_threads} threads of BLAS", flush=True)
+        command = [sys.executable, str(Path(__file__).with_name("one_fit.py")), description]
+        threads = {"OMP_NUM_THREADS": THREADS, "OPENBLAS_NUM_THREADS": blas_threads, "MKL_NUM_THREADS": blas_threads}
+        env = os.environ | {name: str(count) for name, count in threads.items()}
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=self.limit, env=env, check=False)
+        except subprocess.TimeoutExpired:
+            return {"note": f"stopped after {self.limit:g} s"}
+        if done.returncode != 0:
+            last = [f"ended with {done.returncode}", *done.stderr.strip().splitlines()][-1]
+            print(f"    left out: {last}", flush=True)
+            return {"note": last}
+        return json.loads(done.stdout.splitlines()[-1])
+
+
+def cell(value, form=""):
+    return "" if value is None else format(value, form)
+
+
+def table(columns, rows):
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(text.replace('|', BAR) for text in line)} |" for line in lines) + "\n"
+
+
+def report(rows, cells):
+    rows.append(cells)
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def memory(result):
+    """Return the peak of the fit above what was there before it, and the whole."""
+    return result["peak"] - result["baseline"], result["peak"]
+
+
+# Everybody on everything
+
+
+def overview_row(rows, data, name, result):
+    known = "peak" in result
+    above, whole = memory(result) if known else (None, None)
+    report(
+        rows,
+        [
+            data,
+            name,
+            cell(result.get("accuracy"), ".4f"),
+            cell(result.get("log_loss"), ".4f"),
+            cell(result.get("objective"), ".2f"),
+            cell(result.get("seconds"), ".2f"),
+            cell(result.get("products")),
+            cell(above, ".0f"),
+            cell(whole, ".0f"),
+            ("yes" if result["converged"] else "no") if known else result["note"],
+        ],
+    )
+
+
+def our_rows(bench, rows, data, name, options):
+    for solver in SOLVERS:
+        result = bench.fit(data, "KernelClassifier", options | {"solver": solver})
+        chosen = f" ({result['chosen']})" if solver == "auto" and "chosen" in result else ""
+        overview_row(rows, data, f"**{name}, {solver}**{chosen}", result)
+
+
+def linear_peers(bench, rows, data, **more):
+    for solver in ("lbfgs", "newton-cg"):
+        result = bench.fit(data, "LogisticRegression", {"C": VARIANCE, "solver": solver}, **more)
+        overview_row(rows, data, f"LogisticRegression, {solver}", result)
+    overview_row(rows, data, "LinearSVC", bench.fit(data, "LinearSVC", {}, **more))
+
+
+def overview(bench):
+    rows = []
+    for data in TAXONOMIES:
+        linear_peers(bench, rows, data)
+        result = bench.fit(data, "hiclass", {"C": VARIANCE})
+        overview_row(rows, data, "hiclass, LogisticRegression per parent", result)
+        our_rows(bench, rows, data, "linear, flat", LINEAR)
+        our_rows(bench, rows, data, "linear, tree", LINEAR | {"hierarchy": True})
+    for data in ("satimage", "mnist"):
+        linear_peers(bench, rows, data, standardise=True)
+        our_rows(bench, rows, data, "RBF", RBF)
+    gaussian_processes(bench, rows)
+    columns = ["data", "method", "accuracy", "log loss", "objective", "seconds", "products"]
+    columns += ["memory of the fit", "whole peak", "converged"]
+    return f"""## Everybody on everything
+
+Sparse word counts with rows of unit norm; satimage standardised; the first {MNIST_TRAIN} training and {MNIST_TEST} test
+images of mnist, pixels / 255, standardised for the linear peers. C = {VARIANCE:g} for the peers but LinearSVC, which
+has its defaults; LogisticRegression without intercepts, we without on the sparse sets; `tol` is everybody's default.
+
+The objective is Φ, the sum of the losses + ½⟨α, u⟩; for LogisticRegression it is the sum of the losses + ‖W‖² / 2C, its
+weights W centred over the classes (that changes no probability and makes them shortest). With the linear flat kernel of
+variance C these are one and the same function, and their values can be compared; with the tree prior or the RBF kernel
+Φ is another function.
+
+The Gaussian process has the kernel that we have, without learning. hiclass predicts from the root down; its log loss is
+that of the products of its local probabilities. Memory in MB: the peak of the fit above what the process held with the
+data loaded, and the whole peak.
+
+{table(columns, rows)}"""
+
+
+def gaussian_processes(bench, rows):
+    result = bench.fit("satimage", "GaussianProcessClassifier", {})
+    overview_row(rows, "satimage", "GaussianProcessClassifier", result)
+    part = 200 if bench.quick else 1000
+    for method, options in (("GaussianProcessClassifier", {}), ("KernelClassifier", RBF)):
+        overview_row(rows, f"satimage, {part} rows", method, bench.fit("satimage", method, options, rows=part))
+
+
+# Time to the objective of LogisticRegression
+
+
+def first(result, objective):
+    """Return the first step of a fit at which the objective was as low."""
+    return next((step for step in result.get("trace", []) if step["objective"] <= objective), None)
+
+
+def seconds_at(result, step):
+    """Return the seconds until a step, with all that the fit spent outside the compiled core."""
+    return step["seconds"] + result["seconds"] - result["core_seconds"]
+
+
+def time_to_objective(bench):
+    rows = []
+    for data, goal in (("amazon_reviews", 5), ("patents_ipc", 8)):
+        theirs = bench.fit(data, "LogisticRegression", {"C": VARIANCE, "solver": "lbfgs"})
+        ours = bench.fit(data, "KernelClassifier", LINEAR | {"tol": 1e-4})
+        report(rows, [data, *objective_cells(theirs, ours), f"{goal}x"])
+    columns = ["data", "its objective", "ours, seconds", "products", "its seconds", "faster by"]
+    columns += ["our memory", "its memory", "goal"]
+    return f"""## Time to the objective of LogisticRegression
+
+LogisticRegression(C=5, fit_intercept=False, max_iter=1000) against our default solver, until its objective is as low as
+that leaves it. Ours is the fit with `tol=1e-4`, and memory is that of the whole of it; MB above the data.
+
+{table(columns, rows)}"""
+
+
+def objective_cells(theirs, ours):
+    if "note" in theirs or "note" in ours:
+        return [theirs.get("note", ""), ours.get("note", ""), *[""] * 5]
+    step = first(ours, theirs["objective"])
+    seconds = step and seconds_at(ours, step)
+    return [
+        f"{theirs['objective']:.2f}",
+        "not reached" if step is None else f"{seconds:.2f}",
+        cell(step and step["products"]),
+        f"{theirs['seconds']:.2f}",
+        cell(step and theirs["seconds"] / seconds, ".1f"),
+        f"{memory(ours)[0]:.0f}",
+        f"{memory(theirs)[0]:.0f}",
+    ]
+
+
+# Products to a relative objective of 1e-4
+
+
+def products(bench, data="amazon_reviews", accuracy=1e-4):
+    rows, seconds = [], {}
+    for (prior, more, goal), solver in product(
+        (("flat", {}, 35), ("tree", {"hierarchy": True}, 60)), ("auto", "newton-cg", "lbfgs")
+    ):
+        best = bench.fit(data, "KernelClassifier", LINEAR | more | {"tol": 1e-7})
+        result = bench.fit(data, "KernelClassifier", LINEAR | more | {"solver": solver})
+        step = None if "note" in best else first(result, best["objective"] * (1 + accuracy))
+        seconds[prior, solver] = step and seconds_at(result, step)
+        reached = result.get("note", best.get("note", "not reached")) if step is None else str(step["products"])
+        cells = [prior, solver, cell(best.get("objective"), ".3f"), reached, cell(seconds[prior, solver], ".2f")]
+        report(rows, [*cells, f"{goal}" if solver == "auto" else ""])
+    flat, tree = seconds["flat", "auto"], seconds["tree", "auto"]
+    ratio = f"{tree / flat:.2f}" if flat and tree else "(not known)"
+    return f"""## Products to the minimum
+
+{data}, linear kernel of variance {VARIANCE:g}, no intercept, `tol` as it is by default: products until the objective is
+within {accuracy:g} (relative) of the lowest known, that of a fit with `tol=1e-7`. With the default solver the tree
+prior takes {ratio} times the time of the flat one (goal: at most 2).
+
+{table(["prior", "solver", "lowest objective", "products", "seconds", "goal"], rows)}"""
+
+
+# Hard kernels on digits
+
+
+def digits_fit(bench, variance, inverse_width, **options):
+    kernel = ["RBF", {"variance": float(variance), "inverse_width": inverse_width}]
+    return bench.fit("digits", "KernelClassifier", {"kernel": kernel, "tol": 1e-6} | options)
+
+
+def digits_cell(result):
+    if "note" in result:
+        return result["note"].split(":")[0]
+    text = f"{result['products']} · {result['residual']:.0e}"
+    return text if result["converged"] else f"({text})"
+
+
+def digits_summary(solver, results):
+    done = [result for result in results if "note" not in result]
+    claimed = [result["residual"] for result in done if result["converged"]]
+    return [
+        solver,
+        f"{len(claimed)} of {len(results)}",
+        cell(max(claimed, default=None), ".1e"),
+        cell(max((result["products"] for result in done), default=None)),
+        str(sum(result["products"] > 300 for result in done)),
+    ]
+
+
+def sweep(bench, inputs, unit, solvers):
+    """Return a table over kernels, their inverse widths multiples of the unit, and what every solver returned."""
+    variances, multiples = ((10, 1e3), (8,)) if bench.quick else ((10, 100, 1e3, 1e4), (1, 8, 32, 128))
+    rows, results = [], {solver: [] for solver in solvers}
+    for variance, multiple in product(variances, multiples):
+        for solver, of_solver in results.items():
+            of_solver.append(digits_fit(bench, variance, multiple * unit, solver=solver))
+        cells = [digits_cell(of_solver[-1]) for of_solver in results.values()]
+        report(rows, [f"{variance:g}", f"{multiple}{inputs} / ΣVar", *cells])
+    return table(["variance", "inverse width", *solvers], rows), results
+
+
+def hard_kernels(bench):
+    X = digits().X
+    d, unit = X.shape[1], 1 / X.var(axis=0).sum()
+    smooth, results = sweep(bench, "", unit, (*SOLVERS, "exact"))
+    rough, more = sweep(bench, " d", d * unit, SOLVERS)
+    summary = [digits_summary(solver, found + more.get(solver, [])) for solver, found in results.items()]
+    columns = ["solver", "claims convergence", "worst max|α + g| of these", "most products", "above 300"]
+    return f"""## Hard kernels
+
+digits ({len(X)} rows, d = {d} inputs, unscaled), RBF kernel exp(-(w / 2d)|x - x'|²), intercept variance 1, `tol=1e-6`.
+The inverse widths w of the first table are m / ΣVar, which makes smooth kernels; those of the second m d / ΣVar, in
+steps of the total variance. Cells give products · max|α + g|, the latter by numpy at the α that was returned; brackets
+where the solver says itself that it did not converge. Goals: none that claims convergence is above 1e-6, none takes
+more than 300 products. "exact" counts a product for every Newton step; it is slow, and only in the first table.
+
+{table(columns, summary)}
+{smooth}
+{rough}
+{preconditioner(bench, 8 * unit)}"""
+
+
+def preconditioner(bench, inverse_width):
+    rows = []
+    for solver, options, goal in (
+        ("newton-cg", {"solver_options": {"preconditioner": "off"}}, ""),
+        ("newton-cg", {"solver_options": {"preconditioner": "on"}}, "60"),
+        ("auto", {}, ""),
+    ):
+        result = digits_fit(bench, 30, inverse_width, solver=solver, **options)
+        chosen = options.get("solver_options", {}).get("preconditioner", "by default")
+        cells = [solver, chosen, digits_cell(result), cell(result.get("seconds"), ".2f"), goal]
+        report(rows, cells)
+    return f"""The same data, variance 30, inverse width 8 / ΣVar, intercept variance 1; every product counts.
+
+{table(["solver", "preconditioner", "products · max|α + g|", "seconds", "goal"], rows)}"""
+
+
+# Cost against the number of classes and of documents
+
+
+def fixed_work(bench, documents, classes, count):
+    options = LINEAR | {"tol": 1e-12, "solver_options": {"max_products": count}}
+    return bench.fit("synthetic", "KernelClassifier", options, documents=documents, classes=classes, repeats=3)
+
+
+def scaling_rows(bench, sizes, of_size, count):
+    """Return rows for growing sizes: the cost of a product, that for a unit of size, how far that is from linear."""
+    results = {size: fixed_work(bench, *of_size(size), count) for size in sizes}
+    costs = {size: found["seconds"] / found["products"] for size, found in results.items() if "note" not in found}
+    middle = median(seconds / size for size, seconds in costs.items()) if costs else None
+    rows = []
+    for size, found in results.items():
+        cells = [*map(str, of_size(size)), found.get("note", cell(found.get("products")))]
+        if seconds := costs.get(size):
+            cells += [f"{1e3 * seconds:.3f}", f"{1e6 * seconds / size:.3f}", f"{seconds / size / middle - 1:+.0%}"]
+        report(rows, cells)
+    return rows
+
+
+def scaling(bench):
+    n, count = (500, 5) if bench.quick else (4000, 40)
+    classes = (16, 32) if bench.quick else (16, 32, 64, 128, 256, 512)
+    documents = (500, 1000) if bench.quick else (2000, 4000, 8000, 16000)
+    by_class = scaling_rows(bench, classes, lambda size: (n, size), count)
+    by_document = scaling_rows(bench, documents, lambda size: (size, 64), count)
+    columns = ["documents", "classes", "products", "ms a product"]
+    return f"""## Cost against classes and documents
+
+Synthetic documents (60 words of 10000, half of them from a topic of the class), linear kernel, the default solver
+stopped after {count} products; the fastest of three fits, all of it, divided by the number of products. The last column
+compares with the middle (median) of the table: 0 % everywhere would be linear. Goal: within 15 %.
+
+{table([*columns, "µs a product and class", "from linear"], by_class)}
+{table([*columns, "µs a product and document", "from linear"], by_document)}"""
+
+
+TABLES = {
+    "overview": overview,
+    "objective": time_to_objective,
+    "products": products,
+    "digits": hard_kernels,
+    "scaling": scaling,
+}
+
+
+def heading():
+    versions = ", ".join(f"{name} {version(name)}" for name in ("nuptse", "scikit-learn", "hiclass", "numpy", "scipy"))
+    return f"""# Fits
+
+`make bench-fit`, one run. {THREADS} threads for everybody; the peers are fitted twice, with one and with {THREADS}
+threads of BLAS, and the faster fit counts. {versions}, Python {platform.python_version()}.
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", choices=TABLES, help="make one table")
+    parser.add_argument("--quick", action="store_true", help="small parts of the data, to try the script")
+    parser.add_argument("--limit", type=float, default=300, help="seconds that a fit may take")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    part = arguments.only is not None or arguments.quick
+    out = arguments.out or ROOT / ("target/bench" if part else "benches/results") / "fit.md"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    bench, text = Bench(arguments.limit, arguments.quick), heading()
+    for name in [arguments.only] if arguments.only else TABLES:
+        print(f"{name}:", flush=True)
+        text += "\n" + TABLES[name](bench)
+        out.write_text(text, encoding="utf-8")
+    print(f"written to {out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+"""One measured fit in a process of its own: takes a description as JSON, prints what was measured as JSON.
+
+`fit.py` runs it, with the number of threads in the environment. A description has
+
+- `data`: the name of a data set; `rows`: take so many training rows only, at random; `standardise`: scale the columns;
+  `documents`, `classes`: the size of the synthetic set,
+- `method`: one of METHODS, and `options`, its arguments,
+- `repeats`: fit so often and give the fastest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.sparse
+from scipy.spatial.distance import cdist
+from scipy.special import log_softmax, softmax
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process import kernels as gp_kernels
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+import nuptse
+
+THREADS = 2
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("NUPTSE_DATA", ROOT.parent / "shared" / "data"))
+MNIST_TRAIN, MNIST_TEST = 10_000, 2_000
+
+
+@dataclass
+class Problem:
+    X: Any
+    y: np.ndarray
+    X_test: Any
+    y_test: np.ndarray
+    paths: dict[int, list[int]] | None = None  # the nodes from below the root to every class
+
+
+def unit_norm(X):
+    return scipy.sparse.csr_array(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))[:, None]))
+
+
+def documents(name):
+    z = np.load(DATA / name / "counts.npz")
+    X = scipy.sparse.csr_array((z["data"].astype(float), z["indices"], z["indptr"]), shape=tuple(z["shape"]))
+    X.sum_duplicates()
+    X, y, test = unit_norm(X), z["leaf"].astype(np.int64), z["is_test"]
+    return Problem(X[~test], y[~test], X[test], y[test], read_paths(name, y))
+
+
+def read_paths(name, leaves):
+    lines = (DATA / name / "taxonomy.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    parents = dict(map(int, line.split("\t")[:2]) for line in lines)
+
+    def path(node):
+        return [] if node == 0 else [*path(parents[node]), node]
+
+    return {leaf: path(leaf) for leaf in np.unique(leaves).tolist()}
+
+
+def satimage():
+    z = np.load(DATA / "satimage" / "satimage.npz")
+    scaler = StandardScaler().fit(z["X_train"])
+    X, X_test = scaler.transform(z["X_train"]), scaler.transform(z["X_test"])
+    return Problem(X, z["y_train"].astype(int), X_test, z["y_test"].astype(int))
+
+
+def mnist():
+    z = np.load(DATA / "mnist" / "mnist.npz")
+    X, X_test = z["X_train"][:MNIST_TRAIN] / 255, z["X_test"][:MNIST_TEST] / 255
+    return Problem(X, z["y_train"][:MNIST_TRAIN].astype(int), X_test, z["y_test"][:MNIST_TEST].astype(int))
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return Problem(X, y, X, y)
+
+
+def synthetic(n, classes, words=10_000, length=60, topic=50):
+    """Draw documents half of the words of which come from a topic of their class, half from a skewed common stock."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(n) % classes)
+    topics = rng.integers(words, size=(classes, topic))
+    own = topics[y[:, None], rng.integers(topic, size=(n, length // 2))]
+    common = (words * rng.random((n, length // 2)) ** 3).astype(int)
+    columns = np.hstack([own, common]).ravel()
+    starts = np.arange(0, n * length + 1, length)
+    X = scipy.sparse.csr_array((np.ones(len(columns)), columns, starts), shape=(n, words))
+    X.sum_duplicates()
+    X = unit_norm(X)
+    return Problem(X, y, X[:1], y[:1])
+
+
+def load(description):
+    """Return the problem of a description; test points of classes without a training point are left out."""
+    name = description["data"]
+    if name == "synthetic":
+        return synthetic(description["documents"], description["classes"])
+    loaders = {"satimage": satimage, "mnist": mnist, "digits": digits}
+    p = loaders[name]() if name in loaders else documents(name)
+    chosen = np.arange(len(p.y))
+    if "rows" in description:
+        chosen = np.sort(np.random.default_rng(0).permutation(chosen)[: description["rows"]])
+    X, y = p.X[chosen], p.y[chosen]
+    known = np.isin(p.y_test, y)
+    X_test, y_test = p.X_test[known], p.y_test[known]
+    if description.get("standardise"):
+        scaler = StandardScaler().fit(X)
+        X, X_test = scaler.transform(X), scaler.transform(X_test)
+    paths = p.paths and {leaf: p.paths[leaf] for leaf in np.unique(y).tolist()}
+    return Problem(X, y, X_test, y_test, paths)
+
+
+class Ours:
+    """KernelClassifier, with its kernel as name and values, and the taxonomy of the data where `hierarchy` is true."""
+
+    def __init__(self, problem, kernel, hierarchy=False, **options):
+        name, self.kernel = kernel
+        if hierarchy:
+            options["hierarchy"] = nuptse.Hierarchy.parse(list(problem.paths.values()))
+        self.model = nuptse.KernelClassifier(getattr(nuptse.kernels, name)(**self.kernel), n_threads=THREADS, **options)
+
+    def fit(self, problem):
+        self.model.fit(problem.X, problem.y)
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+    def log_proba(self, X):
+        return self.model.classes_, self.model.predict_log_proba(X)
+
+    def details(self, problem):
+        info = self.model.fit_info_
+        found = {"objective": info["objective"], "products": info["products"], "chosen": info["solver"]}
+        found |= {"core_seconds": info["seconds"], "trace": info.get("trace", [])}
+        if isinstance(self.kernel.get("inverse_width"), float):
+            found["residual"] = self.residual(problem)
+        return found
+
+    def residual(self, problem):
+        """Return max|α + g| at the fitted α, by numpy and the formula of the RBF kernel."""
+        X, alpha = problem.X, self.model.dual_coef_
+        M = np.exp(-self.kernel["inverse_width"] / (2 * X.shape[1]) * cdist(X, X, "sqeuclidean"))
+        u = self.kernel["variance"] * M @ alpha + self.model.intercept_variance * alpha.sum(axis=0)
+        return float(np.abs(alpha + softmax(u, axis=1) - (problem.y[:, None] == self.model.classes_)).max())
+
+
+class Peer:
+    """A classifier of scikit-learn."""
+
+    def __init__(self, problem, **options):
+        self.model = self.make(problem, **options)
+
+    def fit(self, problem):
+        self.model.fit(problem.X, problem.y)
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+    def log_proba(self, X):
+        return self.model.classes_, np.log(self.model.predict_proba(X))
+
+    def details(self, problem):  # noqa: ARG002
+        return {}
+
+
+class Logistic(Peer):
+    def make(self, _, **options):
+        return LogisticRegression(fit_intercept=False, max_iter=1000, **options)
+
+    def log_proba(self, X):
+        return self.model.classes_, self.model.predict_log_proba(X)
+
+    def details(self, problem):
+        """Return Φ: the weights have variance C; centred over the classes they give the same losses and are shorter."""
+        W = self.model.coef_ - self.model.coef_.mean(axis=0)
+        log_proba = log_softmax(problem.X @ W.T, axis=1)
+        loss = -log_proba[np.arange(len(problem.y)), np.searchsorted(self.model.classes_, problem.y)].sum()
+        return {"objective": float(loss + (W**2).sum() / (2 * self.model.C))}
+
+
+class SupportVectors(Peer):
+    def make(self, _, **options):
+        return LinearSVC(random_state=0, **options)
+
+    def log_proba(self, _):
+        return None
+
+
+class GaussianProcess(Peer):
+    """At the hyperparameters of our kernel on standardised inputs: variance 10, inverse width 2."""
+
+    def make(self, problem, **options):
+        kernel = gp_kernels.ConstantKernel(10.0) * gp_kernels.RBF(np.sqrt(problem.X.shape[1] / 2))
+        return GaussianProcessClassifier(kernel, optimizer=None, random_state=0, **options)
+
+
+class PerParent(Peer):
+    """hiclass, one logistic regression for every inner node of the taxonomy."""
+
+    def make(self, problem, **options):
+        from hiclass import LocalClassifierPerParentNode  # noqa: PLC0415
+
+        self.paths = problem.paths
+        self.depth = max(map(len, problem.paths.values()))
+        return LocalClassifierPerParentNode(
+            LogisticRegression(fit_intercept=False, max_iter=1000, **options), n_jobs=THREADS
+        )
+
+    def fit(self, problem):
+        rows = {leaf: [*map(str, path), *[""] * (self.depth - len(path))] for leaf, path in self.paths.items()}
+        with joblib.parallel_config(backend="threading"):
+            self.model.fit(problem.X, np.array([rows[leaf] for leaf in problem.y.tolist()]))
+
+    def predict(self, X):
+        return np.array([int([node for node in row if node][-1]) for row in self.model.predict(X)])
+
+    def log_proba(self, X):
+        """Return the products of the local probabilities along the paths.
+
+        Its own `predict_proba` goes down only below the nodes predicted last, which leaves most leaves without any.
+        """
+        tree, found = self.model.hierarchy_, {self.model.root_: np.zeros(X.shape[0])}
+        nodes = [self.model.root_]
+        for node in nodes:
+            if not (children := list(tree.successors(node))):
+                continue
+            local = tree.nodes[node]["classifier"]
+            for child, column in zip(local.classes_, np.log(local.predict_proba(X)).T, strict=True):
+                found[child] = found[node] + column
+            nodes.extend(children)
+        leaves = sorted((int(node.split("::")[-1]), node) for node in nodes if not list(tree.successors(node)))
+        return np.array([leaf for leaf, _ in leaves]), np.stack([found[node] for _, node in leaves], axis=1)
+
+
+METHODS = {
+    "KernelClassifier": Ours,
+    "LogisticRegression": Logistic,
+    "LinearSVC": SupportVectors,
+    "GaussianProcessClassifier": GaussianProcess,
+    "hiclass": PerParent,
+}
+
+
+def resident(name):
+    """Return MB of this process: VmRSS now, VmHWM at its peak. (`ru_maxrss` would start at what the parent had.)"""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1]) / 1024
+
+
+def timed_fit(method, problem):
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        method.fit(problem)
+    return time.perf_counter() - start, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+
+
+def scores(method, problem):
+    found = {"accuracy": float(np.mean(method.predict(problem.X_test) == problem.y_test))}
+    if (answer := method.log_proba(problem.X_test)) is not None:
+        classes, log_proba = answer
+        columns = np.searchsorted(classes, problem.y_test)
+        found["log_loss"] = float(-log_proba[np.arange(len(columns)), columns].mean())
+    return found
+
+
+def main():
+    description = json.loads(sys.argv[1])
+    problem = load(description)
+    method = METHODS[description["method"]](problem, **description["options"])
+    found = {"baseline": resident("VmRSS")}
+    Path("/proc/self/clear_refs").write_text("5")  # the peak from now on
+    fits = [timed_fit(method, problem) for _ in range(description.get("repeats", 1))]
+    found |= {"peak": resident("VmHWM"), "seconds": min(fits)[0], "converged": all(done for _, done in fits)}
+    print(json.dumps(found | scores(method, problem) | method.details(problem)))
+
+
+if __name__ == "__main__":
+    main()
