@@ -3,6 +3,7 @@
 //! Every array is cut into at most [`PARTS`] parts; where the cuts fall depends on its length alone. A thread works on
 //! whole parts, and partial sums are added in the order of the parts, so one thread and sixty-four give the same bits.
 
+use crate::simd::widest;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -23,7 +24,12 @@ pub fn sum_over_parts(items: usize, entries: usize, work: impl Fn(Range<usize>) 
     let len = part_len(items);
     let mut partial = [0.0; PARTS];
     let partial = &mut partial[..items.div_ceil(len)];
-    let one = |part: usize, sum: &mut f64| *sum = work(part * len..((part + 1) * len).min(items));
+    let one = |part: usize, sum: &mut f64| {
+        *sum = widest(
+            #[inline(always)]
+            || work(part * len..((part + 1) * len).min(items)),
+        )
+    };
     if entries < SEQUENTIAL {
         partial.iter_mut().enumerate().for_each(|(part, sum)| one(part, sum));
     } else {
@@ -40,6 +46,7 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// ⟨a, b⟩ on one thread. Eight running sums let the compiler use whole registers.
 #[must_use]
+#[inline(always)]
 pub fn dot_sequential(a: &[f64], b: &[f64]) -> f64 {
     let (a_blocks, a_rest) = a.as_chunks::<8>();
     let (b_blocks, b_rest) = b.as_chunks::<8>();
@@ -51,6 +58,18 @@ pub fn dot_sequential(a: &[f64], b: &[f64]) -> f64 {
     }
     let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
     sums.iter().sum::<f64>() + rest
+}
+
+/// Σ a on one thread, with eight running sums.
+#[must_use]
+#[inline(always)]
+pub fn sum_sequential(a: &[f64]) -> f64 {
+    let (blocks, rest) = a.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for block in blocks {
+        sums.iter_mut().zip(block).for_each(|(sum, x)| *sum += x);
+    }
+    sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
 }
 
 /// max |a|; NaN if any entry is NaN.
@@ -68,7 +87,10 @@ pub fn update<const N: usize>(out: &mut [f64], read: [&[f64]; N], work: impl Fn(
     let len = part_len(items);
     let one = |(part, out): (usize, &mut [f64])| {
         let range = part * len..part * len + out.len();
-        work(out, read.map(|r| &r[range.clone()]));
+        widest(
+            #[inline(always)]
+            || work(out, read.map(|r| &r[range.clone()])),
+        );
     };
     if items < SEQUENTIAL {
         out.chunks_mut(len).enumerate().for_each(one);
@@ -80,6 +102,11 @@ pub fn update<const N: usize>(out: &mut [f64], read: [&[f64]; N], work: impl Fn(
 /// y += a x.
 pub fn axpy(y: &mut [f64], a: f64, x: &[f64]) {
     update(y, [x], |y, [x]| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
+}
+
+/// y = a y.
+pub fn scale(y: &mut [f64], a: f64) {
+    update(y, [], |y, []| y.iter_mut().for_each(|y| *y *= a));
 }
 
 /// y = x + b y.

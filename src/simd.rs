@@ -22,6 +22,13 @@ pub(crate) fn lanes(arch: Arch) -> usize {
     arch.dispatch(Lanes)
 }
 
+/// Runs plain loops compiled for the best instruction set. Sums must be kept apart by hand, as in
+/// [`crate::parallel::dot_sequential`]: then they have the same bits in every one.
+#[inline(always)]
+pub(crate) fn widest<R>(work: impl FnOnce() -> R) -> R {
+    best().dispatch(work)
+}
+
 /// Asks the processor to fetch the cache line `bytes` after the start of a slice, which may lie outside of it.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slice: &[T], bytes: usize) {
@@ -41,7 +48,7 @@ pub(crate) fn prefetch<T>(slice: &[T], bytes: usize) {
 /// Replaces every x by exp(factor · x), to a relative accuracy of 4e-16; below −708 the result is 0.
 pub fn exp(values: &mut [f64], factor: f64) {
     // Plain loops without branches: the compiler makes them as wide as the instruction set allows.
-    best().dispatch(
+    widest(
         #[inline(always)]
         || values.iter_mut().for_each(|x| *x = exp_one(factor * *x)),
     );

@@ -20,7 +20,7 @@ fn fit(context: &Context, spec: &ModelSpec, x: &Inputs, targets: &Targets, solve
     let solve = SolveParams { tol, ..SolveParams::default() };
     let options = FitOptions { solver, solve, ..FitOptions::default() };
     let (model, info) = spec.fit(context, x, targets.clone(), &options).unwrap();
-    assert!(info.solve.converged, "{:?}", info.solve);
+    assert!(info.solve.converged, "{} stopped at {:e}", info.solve.solver, info.solve.residual);
     assert!(info.solve.residual <= tol);
     model
 }
@@ -75,7 +75,9 @@ proptest! {
         let spec = random_spec(&mut random, classes, separate);
         let iterative = fit(&context, &spec, &x, &targets, Solver::NewtonCg, 1e-10).alpha().to_owned();
         let exact = fit(&context, &spec, &x, &targets, Solver::Exact, 1e-10).alpha().to_owned();
+        let lbfgs = fit(&context, &spec, &x, &targets, Solver::Lbfgs, 1e-10).alpha().to_owned();
         prop_assert!(max_difference(&iterative, &exact) <= 1e-8);
+        prop_assert!(max_difference(&lbfgs, &exact) <= 1e-8);
         prop_assert!(dense_residual(&spec, &x, &targets, &exact) <= 1e-9);
         prop_assert!(iterative.outer_iter().all(|row| row.sum().abs() < 1e-9), "rows of α must sum to zero");
     }

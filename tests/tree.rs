@@ -9,7 +9,7 @@ use nuptse::data::{Inputs, Targets};
 use nuptse::kernel::{Block, Covariance, Linear, Rbf};
 use nuptse::model::{FitOptions, ModelSpec, Solver};
 use nuptse::prior::{Mixing, Tree};
-use nuptse::solve::NewtonParams;
+use nuptse::solve::SolveParams;
 use nuptse::{Context, Error};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -248,10 +248,10 @@ fn random_spec(random: &mut Random, tree: Tree, kernels: usize) -> ModelSpec {
 }
 
 fn fit(context: &Context, spec: &ModelSpec, x: &Inputs, targets: &Targets) -> nuptse::model::Model {
-    let newton = NewtonParams { tol: 1e-11, ..NewtonParams::default() };
-    let options = FitOptions { solver: Solver::NewtonCg, newton, ..FitOptions::default() };
+    let solve = SolveParams { tol: 1e-11, ..SolveParams::default() };
+    let options = FitOptions { solver: Solver::NewtonCg, solve, ..FitOptions::default() };
     let (model, info) = spec.fit(context, x, targets.clone(), &options).unwrap();
-    assert!(info.newton.converged, "{:?}", info.newton);
+    assert!(info.solve.converged, "{:?}", info.solve);
     model
 }
 

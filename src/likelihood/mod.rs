@@ -54,4 +54,7 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// D (n × C) where W_i = D_i − D_i 1 1ᵀ D_i / Σ_c D_ic, as for softmax; `None` for other likelihoods. The exact
     /// solver needs it.
     fn diagonal_part(&self, curvature: &Self::Curvature) -> Option<Array2<f64>>;
+
+    /// Σ_i weights_i D_i, over the points, for D as in [`Likelihood::diagonal_part`].
+    fn pooled_diagonal(&self, curvature: &Self::Curvature, weights: &[f64]) -> Option<Vec<f64>>;
 }

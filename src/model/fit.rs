@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::kernel::Precision;
 use crate::likelihood::{Likelihood, Softmax};
 use crate::prior::JointPrior;
-use crate::solve::{ConjugateGradients, ExactDirection, Solution, SolveInfo, SolveParams, newton};
+use crate::solve::{ConjugateGradients, ExactDirection, Solution, SolveInfo, SolveParams, lbfgs, newton};
 use std::time::{Duration, Instant};
 
 /// How the linear systems of Newton's method are solved.
@@ -16,6 +16,8 @@ pub enum Solver {
     /// Conjugate gradients in the inner product of the kernel: products only, any size.
     #[default]
     NewtonCg,
+    /// L-BFGS in the space of functions: products only, any size; best for many classes.
+    Lbfgs,
     /// Cholesky factors: O(Cn³), flat classes; for checking, and for small data.
     Exact,
 }
@@ -85,6 +87,7 @@ fn minimise<L: Likelihood>(
             let mut direction = ConjugateGradients::new(likelihood.points(), likelihood.classes());
             newton(context, prior, likelihood, None, &mut direction, &options.solve)
         }
+        Solver::Lbfgs => lbfgs(context, prior, likelihood, None, &options.solve),
         Solver::Exact => {
             let mut direction = ExactDirection::new(context, prior)?;
             newton(context, prior, likelihood, None, &mut direction, &options.solve)

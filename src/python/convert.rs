@@ -98,8 +98,9 @@ pub(super) fn covariance(
 pub(super) fn solver(name: &str) -> Result<Solver> {
     match name {
         "newton-cg" => Ok(Solver::NewtonCg),
+        "lbfgs" => Ok(Solver::Lbfgs),
         "exact" => Ok(Solver::Exact),
-        _ => Err(unknown("solver", name, "'newton-cg', 'exact'")),
+        _ => Err(unknown("solver", name, "'newton-cg', 'lbfgs', 'exact'")),
     }
 }
 

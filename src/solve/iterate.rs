@@ -100,7 +100,7 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
     /// Decides whether to go on; before it claims convergence, u = K̃α is computed afresh.
     pub(crate) fn next(&mut self, context: &Context) -> Result<Next> {
         self.report(context);
-        let exhausted = self.info.steps >= self.params.max_steps
+        let mut exhausted = self.info.steps >= self.params.max_steps
             || self.info.products >= self.params.max_products
             || self.watch.stalled(&self.info);
         loop {
@@ -115,6 +115,7 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
             // Images carried along drift by rounding: no claim without a fresh u.
             self.refresh(context)?;
             self.evaluate()?;
+            exhausted |= self.watch.refreshed(&self.info);
         }
     }
 
@@ -226,6 +227,8 @@ struct ProgressWatch {
     since: usize,
     /// The step at which α ← −g was tried last.
     settled: Option<usize>,
+    /// max|α + g| when u was last computed afresh.
+    fresh: Option<f64>,
 }
 
 impl ProgressWatch {
@@ -238,6 +241,15 @@ impl ProgressWatch {
         self.best = Some((objective.min(info.objective), residual.min(info.residual)));
         self.since = if better { 0 } else { self.since + 1 };
         self.since > PATIENCE
+    }
+
+    /// Starts to count anew, as what was seen before was not quite true; tells whether that leads nowhere any more.
+    fn refreshed(&mut self, info: &SolveInfo) -> bool {
+        let hopeless = self.fresh.is_some_and(|last| info.residual > 0.5 * last);
+        self.fresh = Some(info.residual);
+        self.best = None;
+        self.since = 0;
+        hopeless
     }
 
     /// Whether α ← −g may be tried now: not twice in a row, or it could go on for ever.

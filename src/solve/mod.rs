@@ -7,13 +7,18 @@
 mod cg;
 mod direction;
 mod exact;
+mod history;
 mod info;
 mod iterate;
+mod lbfgs;
+mod leading;
 mod line_search;
+mod metric;
 mod newton;
 
 pub use cg::ConjugateGradients;
 pub use direction::{DirectionInfo, NewtonDirection, NewtonPoint, Step};
 pub use exact::ExactDirection;
 pub use info::{Solution, SolveInfo, SolveParams, TracePoint};
+pub use lbfgs::lbfgs;
 pub use newton::newton;

@@ -1,0 +1,186 @@
+//! Pairs of steps and changes of the gradient that L-BFGS remembers, each with its image under K̃.
+//!
+//! They are kept in single precision: a pair only says where curvature was found, and half the memory is half the time.
+//! Every pass goes over all pairs at once, block by block, so that the vector they meet stays in the cache.
+
+use crate::parallel::{PARTS, part_len};
+use crate::simd::widest;
+use rayon::prelude::*;
+
+/// Entries of the long vectors that are worked on at once.
+const BLOCK: usize = 1024;
+
+/// Running sums of an inner product, for whole registers.
+const LANES: usize = 8;
+
+/// One remembered step: s = λ d, y = the change of α + g, and their images.
+#[derive(Debug)]
+struct Pair {
+    s: Vec<f32>,
+    y: Vec<f32>,
+    s_image: Vec<f32>,
+    y_image: Vec<f32>,
+}
+
+/// The last pairs, oldest first.
+#[derive(Debug)]
+pub(super) struct History {
+    pairs: Vec<Pair>,
+    capacity: usize,
+    partial: Vec<f64>,
+}
+
+/// Inner products in the norm of K̃ of one vector with all s and all y.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Products {
+    pub s: Vec<f64>,
+    pub y: Vec<f64>,
+}
+
+impl History {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { pairs: Vec::with_capacity(capacity), capacity, partial: vec![0.0; 2 * capacity * PARTS] }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.pairs.len() == self.capacity
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.pairs.clear();
+    }
+
+    /// Remembers a pair; returns whether the oldest one had to go. `before` and `after` are r = −(α + g), with images,
+    /// around the step `length` times the direction.
+    pub(super) fn push(
+        &mut self,
+        length: f64,
+        direction: [&[f64]; 2],
+        before: [&[f64]; 2],
+        after: [&[f64]; 2],
+    ) -> bool {
+        let n = direction[0].len();
+        let forgotten = self.is_full();
+        let mut pair = if forgotten {
+            self.pairs.remove(0)
+        } else {
+            let room = || vec![0.0; n];
+            Pair { s: room(), y: room(), s_image: room(), y_image: room() }
+        };
+        scaled(&mut pair.s, length, direction[0]);
+        scaled(&mut pair.s_image, length, direction[1]);
+        difference(&mut pair.y, before[0], after[0]);
+        difference(&mut pair.y_image, before[1], after[1]);
+        self.pairs.push(pair);
+        forgotten
+    }
+
+    /// ⟨s_i, x⟩_K and ⟨y_i, x⟩_K for all pairs, from the image of x.
+    pub(super) fn products(&mut self, image: &[f64], out: &mut Products) {
+        let count = 2 * self.pairs.len();
+        let len = part_len(image.len());
+        let parts = image.len().div_ceil(len);
+        let pairs = &self.pairs;
+        let partial = &mut self.partial[..count * parts];
+        out.s.clear();
+        out.y.clear();
+        if count == 0 {
+            return;
+        }
+        partial.par_chunks_mut(count).enumerate().for_each(|(part, sums)| {
+            sums.fill(0.0);
+            let end = ((part + 1) * len).min(image.len());
+            for start in (part * len..end).step_by(BLOCK) {
+                let range = start..(start + BLOCK).min(end);
+                let x = &image[range.clone()];
+                widest(
+                    #[inline(always)]
+                    || {
+                        for (pair, sums) in pairs.iter().zip(sums.as_chunks_mut::<2>().0) {
+                            sums[0] += mixed_dot(&pair.s[range.clone()], x);
+                            sums[1] += mixed_dot(&pair.y[range.clone()], x);
+                        }
+                    },
+                );
+            }
+        });
+        let total = |i: usize| partial.chunks(count).map(|sums| sums[i]).sum::<f64>();
+        out.s.extend((0..count / 2).map(|i| total(2 * i)));
+        out.y.extend((0..count / 2).map(|i| total(2 * i + 1)));
+    }
+
+    /// out = Σ_i y_i b_i + x, and the same of the images.
+    pub(super) fn add_changes(&self, b: &[f64], x: [&[f64]; 2], out: [&mut [f64]; 2]) {
+        let [plain, image] = out;
+        combine(plain, Some(x[0]), b, |i| &self.pairs[i].y);
+        combine(image, Some(x[1]), b, |i| &self.pairs[i].y_image);
+    }
+
+    /// out += Σ_i s_i a_i, and the same of the images.
+    pub(super) fn add_steps(&self, a: &[f64], out: [&mut [f64]; 2]) {
+        let [plain, image] = out;
+        combine(plain, None, a, |i| &self.pairs[i].s);
+        combine(image, None, a, |i| &self.pairs[i].s_image);
+    }
+}
+
+/// out = Σ_i c_i v_i + x, or out += Σ_i c_i v_i where there is no x.
+fn combine<'a>(out: &mut [f64], x: Option<&[f64]>, c: &[f64], v: impl Fn(usize) -> &'a Vec<f32> + Sync) {
+    let len = part_len(out.len());
+    out.par_chunks_mut(len).enumerate().for_each(|(part, out)| {
+        for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+            let start = part * len + block * BLOCK;
+            let range = start..start + out.len();
+            if let Some(x) = x {
+                out.copy_from_slice(&x[range.clone()]);
+            }
+            widest(
+                #[inline(always)]
+                || {
+                    for (i, c) in c.iter().enumerate() {
+                        let values = &v(i)[range.clone()];
+                        out.iter_mut().zip(values).for_each(|(out, value)| *out += c * f64::from(*value));
+                    }
+                },
+            );
+        }
+    });
+}
+
+/// ⟨a, b⟩ of a block.
+#[inline(always)]
+fn mixed_dot(a: &[f32], b: &[f64]) -> f64 {
+    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
+    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for (a, b) in a_blocks.iter().zip(b_blocks) {
+        for lane in 0..LANES {
+            sums[lane] += f64::from(a[lane]) * b[lane];
+        }
+    }
+    sums.iter().sum::<f64>() + a_rest.iter().zip(b_rest).map(|(a, b)| f64::from(*a) * b).sum::<f64>()
+}
+
+#[allow(clippy::cast_possible_truncation)] // single precision is what a pair is kept in
+fn scaled(out: &mut [f32], factor: f64, x: &[f64]) {
+    let len = part_len(out.len());
+    out.par_chunks_mut(len).zip(x.par_chunks(len)).for_each(|(out, x)| {
+        out.iter_mut().zip(x).for_each(|(out, x)| *out = (factor * x) as f32);
+    });
+}
+
+#[allow(clippy::cast_possible_truncation)] // single precision is what a pair is kept in
+fn difference(out: &mut [f32], before: &[f64], after: &[f64]) {
+    let len = part_len(out.len());
+    out.par_chunks_mut(len).zip(before.par_chunks(len).zip(after.par_chunks(len))).for_each(
+        |(out, (before, after))| {
+            out.iter_mut()
+                .zip(before.iter().zip(after))
+                .for_each(|(out, (before, after))| *out = (before - after) as f32);
+        },
+    );
+}

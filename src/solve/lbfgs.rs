@@ -1,0 +1,284 @@
+//! L-BFGS in the space of functions: all inner products are ⟨a, b⟩_K = ⟨a, K̃b⟩, in which the gradient of Φ is α + g.
+//!
+//! Every vector travels with its image under K̃, so a step costs one product, and the line search none. The direction is
+//! that of the compact form, H = H₀ + [S H₀Y] N [S H₀Y]ᵀ: with R the upper triangle of ⟨s_i, y_j⟩_K and D its diagonal,
+//!
+//! p = R⁻¹ Sᵀr, d = H₀ (r − Y p) + S R⁻ᵀ ((D + Yᵀ H₀ Y) p − Yᵀ H₀ r).
+
+use super::history::{History, Products};
+use super::iterate::{Iterate, Next, inner};
+use super::line_search::line_search;
+use super::metric::Metric;
+use super::{Solution, SolveParams, Step};
+use crate::context::Context;
+use crate::data::{row_major, row_major_mut};
+use crate::error::Result;
+use crate::likelihood::Likelihood;
+use crate::parallel::dot_sequential;
+use crate::prior::JointPrior;
+use ndarray::{Array2, ArrayView2};
+
+/// A pair is remembered if ⟨s, y⟩_K is at least this share of ‖y‖²_K: less is rounding.
+const CURVATURE: f64 = 1e-10;
+
+/// Minimises Φ from α = 0, or from a previous α.
+pub fn lbfgs<L: Likelihood>(
+    context: &Context,
+    prior: &JointPrior,
+    likelihood: &L,
+    start: Option<ArrayView2<'_, f64>>,
+    params: &SolveParams,
+) -> Result<Solution> {
+    let mut iterate = Iterate::begin(context, prior, likelihood, start, params, "lbfgs")?;
+    let metric = Metric::new(context, &mut iterate.work, prior, likelihood, &iterate.curvature)?;
+    if let Some(metric) = &metric {
+        iterate.info.products += metric.products();
+        iterate.info.preconditioner_rank = metric.rank();
+    }
+    let mut memory = Memory::new(params.pairs, metric);
+    let mut step = Step::zeros(likelihood.points(), likelihood.classes());
+    let mut before = Step::zeros(likelihood.points(), likelihood.classes());
+    let mut length = 0.0;
+    while let Next::Step = iterate.next(context)? {
+        iterate.multiply_residual(context)?;
+        memory.observe(&iterate.r, &iterate.r_image, (length > 0.0).then_some((length, &step, &before)))?;
+        if iterate.settle(&mut step)?.0 {
+            // The step was not one of this method, so it says nothing of the curvature.
+            length = 0.0;
+            continue;
+        }
+        memory.update(likelihood, &iterate.curvature)?;
+        memory.direction(&iterate.r, &iterate.r_image, &mut step)?;
+        if inner(&iterate.r, &step.image)?.partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater) {
+            // Rounding has spoilt the pairs: start again with the gradient.
+            memory.forget();
+            step.s.assign(&iterate.r);
+            step.image.assign(&iterate.r_image);
+        }
+        before.s.assign(&iterate.r);
+        before.image.assign(&iterate.r_image);
+        length = line_search(likelihood, &iterate.alpha, &iterate.u, &iterate.r, &step)?.step;
+        iterate.advance(&step, length)?;
+        iterate.evaluate()?;
+    }
+    Ok(iterate.finish())
+}
+
+/// b = Eᵀ K̃ x of some x, with the two parts of G b.
+struct Projected {
+    value: Vec<f64>,
+    curved: Vec<f64>,
+    plain: Vec<f64>,
+}
+
+impl Projected {
+    fn new(metric: &mut Metric<'_>, value: Vec<f64>) -> Result<Self> {
+        let (mut curved, mut plain) = (vec![0.0; value.len()], vec![0.0; value.len()]);
+        metric.solve(&mut curved, &value, true)?;
+        metric.solve(&mut plain, &value, false)?;
+        Ok(Self { value, curved, plain })
+    }
+
+    /// bᵀ G b'.
+    fn product(&self, other: &Self, c: f64) -> f64 {
+        dot_sequential(&self.value, &other.curved) - c * dot_sequential(&self.value, &other.plain)
+    }
+}
+
+/// The pairs, and the small matrices that belong to them.
+struct Memory<'a> {
+    history: History,
+    metric: Option<Metric<'a>>,
+    /// ⟨s_i, y_j⟩_K for i ≤ j, row after row of a square of `capacity`.
+    sy: Square,
+    /// ⟨y_i, y_j⟩_K.
+    yy: Square,
+    /// What the metric knows of every y_i.
+    y_projected: Vec<Projected>,
+    /// Eᵀ K̃ r, now and at the last step.
+    r_projected: [Vec<f64>; 2],
+    /// Inner products of r with the pairs.
+    products: Products,
+    /// c of H₀.
+    scale: f64,
+}
+
+impl<'a> Memory<'a> {
+    fn new(capacity: usize, metric: Option<Metric<'a>>) -> Self {
+        let len = metric.as_ref().map_or(0, Metric::len);
+        Self {
+            history: History::new(capacity),
+            metric,
+            sy: Square::new(capacity),
+            yy: Square::new(capacity),
+            y_projected: Vec::new(),
+            r_projected: [vec![0.0; len], vec![0.0; len]],
+            products: Products::default(),
+            scale: 1.0,
+        }
+    }
+
+    fn forget(&mut self) {
+        self.history.clear();
+        self.y_projected.clear();
+        self.products = Products::default();
+        self.scale = 1.0;
+    }
+
+    /// Takes W̄ from where the iteration stands.
+    fn update<L: Likelihood>(&mut self, likelihood: &L, curvature: &L::Curvature) -> Result<()> {
+        let Some(metric) = &mut self.metric else { return Ok(()) };
+        metric.update(likelihood, curvature);
+        for y in &mut self.y_projected {
+            metric.solve(&mut y.curved, &y.value, true)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in a new r, and the step that led there.
+    fn observe(&mut self, r: &Array2<f64>, r_image: &Array2<f64>, step: Option<(f64, &Step, &Step)>) -> Result<()> {
+        if let Some(metric) = &mut self.metric {
+            self.r_projected.swap(0, 1);
+            metric.project(&mut self.r_projected[0], r_image)?;
+        }
+        let before = std::mem::take(&mut self.products);
+        let image = r_image.view();
+        self.history.products(row_major("K̃r", &image)?, &mut self.products);
+        let Some((length, step, last)) = step else { return Ok(()) };
+        // y = r before − r now; all inner products with it are differences of known ones, but for those with itself.
+        let along = |x: &Array2<f64>| -> Result<[f64; 2]> { Ok([inner(x, &last.image)?, inner(x, r_image)?]) };
+        let [s_before, s_now] = along(&step.s)?.map(|product| length * product);
+        let cross = inner(&last.s, r_image)?;
+        let (old, now) = (inner(&last.s, &last.image)?, inner(r, r_image)?);
+        let (sy, yy) = (s_before - s_now, old - 2.0 * cross + now);
+        if sy.is_nan() || sy <= CURVATURE * yy || yy <= 0.0 {
+            return Ok(());
+        }
+        let views = [&step.s, &step.image, &last.s, &last.image, r, r_image].map(|array| array.view());
+        let [d, d_image, old_r, old_image, r, image] = &views;
+        let forgotten = self.history.push(
+            length,
+            [row_major("s", d)?, row_major("K̃s", d_image)?],
+            [row_major("r", old_r)?, row_major("K̃r", old_image)?],
+            [row_major("r", r)?, row_major("K̃r", image)?],
+        );
+        let skip = usize::from(forgotten);
+        if forgotten {
+            self.sy.forget_first();
+            self.yy.forget_first();
+            self.products.s.remove(0);
+            self.products.y.remove(0);
+        }
+        let last_index = self.history.len() - 1;
+        for i in 0..last_index {
+            self.sy[(i, last_index)] = before.s[i + skip] - self.products.s[i];
+            self.yy[(i, last_index)] = before.y[i + skip] - self.products.y[i];
+            self.yy[(last_index, i)] = self.yy[(i, last_index)];
+        }
+        self.sy[(last_index, last_index)] = sy;
+        self.yy[(last_index, last_index)] = yy;
+        self.products.s.push(s_now);
+        self.products.y.push(cross - now);
+        self.scale = sy / yy;
+        if let Some(metric) = &mut self.metric {
+            let [now, before] = &self.r_projected;
+            let change = before.iter().zip(now).map(|(before, now)| before - now).collect();
+            if forgotten {
+                self.y_projected.remove(0);
+            }
+            self.y_projected.push(Projected::new(metric, change)?);
+        }
+        Ok(())
+    }
+
+    /// d = H r, with its image.
+    fn direction(&mut self, r: &Array2<f64>, r_image: &Array2<f64>, step: &mut Step) -> Result<()> {
+        let (c, m) = (self.scale, self.history.len());
+        let r_projected = match &mut self.metric {
+            Some(metric) => Some(Projected::new(metric, self.r_projected[0].clone())?),
+            None => None,
+        };
+        // yᵢᵀ K̃ E G Eᵀ K̃ yⱼ, or with r for yⱼ.
+        let extra = |i: usize, j: usize| match (self.y_projected.get(i), self.y_projected.get(j), &r_projected) {
+            (Some(y), Some(other), _) | (Some(y), None, Some(other)) => y.product(other, c),
+            _ => 0.0,
+        };
+        let p = self.sy.solve_upper(&self.products.s, m);
+        let mut a: Vec<f64> = (0..m)
+            .map(|i| {
+                let row: f64 = (0..m).map(|j| (c * self.yy[(i, j)] + extra(i, j)) * p[j]).sum();
+                self.sy[(i, i)] * p[i] + row - c * self.products.y[i] - extra(i, m)
+            })
+            .collect();
+        self.sy.solve_upper_transposed(&mut a);
+        let minus_p: Vec<f64> = p.iter().map(|p| -p).collect();
+        let (r, image) = (r.view(), r_image.view());
+        let (mut d, mut d_image) = (step.s.view_mut(), step.image.view_mut());
+        let (d, d_image) = (row_major_mut("s", &mut d)?, row_major_mut("K̃s", &mut d_image)?);
+        self.history.add_changes(&minus_p, [row_major("r", &r)?, row_major("K̃r", &image)?], [&mut *d, &mut *d_image]);
+        crate::parallel::scale(d, c);
+        crate::parallel::scale(d_image, c);
+        if let Some(metric) = &mut self.metric {
+            let mut x = vec![0.0; metric.len()];
+            for (factor, from) in minus_p.iter().zip(&self.y_projected).chain(r_projected.iter().map(|r| (&1.0, r))) {
+                let parts = from.curved.iter().zip(&from.plain);
+                x.iter_mut().zip(parts).for_each(|(x, (curved, plain))| *x += factor * (curved - c * plain));
+            }
+            metric.add(d, d_image, &x)?;
+        }
+        self.history.add_steps(&a, [d, d_image]);
+        Ok(())
+    }
+}
+
+/// A small square matrix of which the leading corner is used.
+struct Square {
+    size: usize,
+    entries: Vec<f64>,
+}
+
+impl Square {
+    fn new(size: usize) -> Self {
+        Self { size, entries: vec![0.0; size * size] }
+    }
+
+    /// Drops the first row and column.
+    fn forget_first(&mut self) {
+        for i in 1..self.size {
+            for j in 1..self.size {
+                self.entries[(i - 1) * self.size + j - 1] = self.entries[i * self.size + j];
+            }
+        }
+    }
+
+    /// Solves R x = b for the upper triangle of the leading corner.
+    fn solve_upper(&self, b: &[f64], m: usize) -> Vec<f64> {
+        let mut x = b.to_vec();
+        for i in (0..m).rev() {
+            let known: f64 = (i + 1..m).map(|j| self[(i, j)] * x[j]).sum();
+            x[i] = (x[i] - known) / self[(i, i)];
+        }
+        x
+    }
+
+    /// Solves Rᵀ x = b in place.
+    fn solve_upper_transposed(&self, x: &mut [f64]) {
+        for i in 0..x.len() {
+            let known: f64 = (0..i).map(|j| self[(j, i)] * x[j]).sum();
+            x[i] = (x[i] - known) / self[(i, i)];
+        }
+    }
+}
+
+impl std::ops::Index<(usize, usize)> for Square {
+    type Output = f64;
+    fn index(&self, (i, j): (usize, usize)) -> &f64 {
+        &self.entries[i * self.size + j]
+    }
+}
+
+impl std::ops::IndexMut<(usize, usize)> for Square {
+    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
+        &mut self.entries[i * self.size + j]
+    }
+}

@@ -1,0 +1,237 @@
+//! The metric that L-BFGS starts from: the second derivative of Φ along the few directions in which kernel matrices are
+//! far larger than in all others.
+//!
+//! With q a leading eigenvector of M and E x = q xᵀ, where x has an entry for every class, Λ = Eᵀ K̃ E is a matrix over the
+//! classes, and I + W K̃ takes E x nearly to E (I + W̄ Λ) x, with W̄ the curvature pooled over the points. So
+//!
+//! H₀ = c I + E G Eᵀ K̃, G = (Λ + Λ W̄ Λ)⁻¹ − c Λ⁻¹,
+//!
+//! is self-adjoint in ⟨·,·⟩_K for any q, and near (I + W K̃)⁻¹ on E. The image of E x is known from M q: no product is
+//! needed. Measured on the reviews (317 classes, linear kernel, v = 5), products to a relative accuracy of 1e-4 of Φ: flat
+//! 32 without, 18 with one vector; tree 59 without, 29 with one, 24 with four.
+
+use super::leading::LeadingVectors;
+use crate::context::Context;
+use crate::data::{row_major, view, view_mut};
+use crate::error::Result;
+use crate::likelihood::Likelihood;
+use crate::parallel::{PARTS, dot_sequential, part_len};
+use crate::prior::JointPrior;
+use crate::simd::widest;
+use crate::workspace::Workspace;
+use ndarray::Array2;
+use rayon::prelude::*;
+
+/// More leading vectors than this gain nothing.
+const MOST_VECTORS: usize = 4;
+/// There is one leading vector for so many classes: finding them has to be cheap beside a product.
+const CLASSES_PER_VECTOR: usize = 16;
+/// Accuracy and largest number of steps of the small systems over the classes.
+const SMALL_ACCURACY: f64 = 1e-10;
+const SMALL_STEPS: usize = 200;
+
+/// The leading directions, and where the iteration stands with respect to them.
+#[derive(Debug)]
+pub(super) struct Metric<'a> {
+    prior: &'a JointPrior,
+    leading: LeadingVectors,
+    /// 1ᵀq_j.
+    sums: Vec<f64>,
+    /// q_ij², n × r, row-major: how much every point counts in W̄.
+    pooling: Vec<Vec<f64>>,
+    /// The diagonal part of W̄ for every q.
+    pooled: Vec<Vec<f64>>,
+    scratch: Scratch,
+}
+
+/// Arrays over classes and functions.
+#[derive(Debug)]
+struct Scratch {
+    functions: Vec<f64>,
+    partial: Vec<f64>,
+}
+
+impl<'a> Metric<'a> {
+    /// Finds the leading vectors, where all functions share one matrix and the likelihood can say how curved it is.
+    pub(super) fn new<L: Likelihood>(
+        context: &Context,
+        work: &mut Workspace,
+        prior: &'a JointPrior,
+        likelihood: &L,
+        curvature: &L::Curvature,
+    ) -> Result<Option<Self>> {
+        let [matrix] = prior.blocks().matrices() else { return Ok(None) };
+        let (n, classes) = (prior.points(), prior.classes());
+        if likelihood.pooled_diagonal(curvature, &[]).is_none() {
+            return Ok(None);
+        }
+        let count = (classes / CLASSES_PER_VECTOR).clamp(1, MOST_VECTORS).min(n);
+        let leading = LeadingVectors::find(context, work, matrix.as_ref(), count)?;
+        let count = leading.values.len();
+        let sums = (0..count).map(|j| leading.vectors.column(j).sum()).collect();
+        let pooling = (0..count).map(|j| leading.vectors.column(j).iter().map(|q| q * q).collect()).collect();
+        Ok(Some(Self {
+            prior,
+            leading,
+            sums,
+            pooling,
+            pooled: Vec::new(),
+            scratch: Scratch {
+                functions: vec![0.0; 2 * prior.mixing().functions()],
+                partial: vec![0.0; PARTS * count * classes],
+            },
+        }))
+    }
+
+    /// Products with K̃ that finding the vectors was worth.
+    pub(super) fn products(&self) -> usize {
+        self.leading.columns.div_ceil(self.prior.mixing().functions())
+    }
+
+    /// Number of leading vectors.
+    pub(super) fn rank(&self) -> usize {
+        self.leading.values.len()
+    }
+
+    /// Entries of what [`Metric::project`] gives.
+    pub(super) fn len(&self) -> usize {
+        self.rank() * self.prior.classes()
+    }
+
+    /// Takes W̄ from where the iteration stands.
+    pub(super) fn update<L: Likelihood>(&mut self, likelihood: &L, curvature: &L::Curvature) {
+        self.pooled.clear();
+        self.pooled.extend(self.pooling.iter().filter_map(|weights| likelihood.pooled_diagonal(curvature, weights)));
+    }
+
+    /// out = Eᵀ K̃ x for every leading vector, one after the other, from the image of x.
+    pub(super) fn project(&mut self, out: &mut [f64], image: &Array2<f64>) -> Result<()> {
+        let (n, classes) = image.dim();
+        let (rank, rows) = (self.rank(), part_len(n));
+        let image = image.view();
+        let image = row_major("K̃x", &image)?;
+        let vectors = self.leading.vectors.view();
+        let vectors = row_major("the leading vectors", &vectors)?;
+        let used = n.div_ceil(rows);
+        let partial = &mut self.scratch.partial[..used * rank * classes];
+        partial.par_chunks_mut(rank * classes).enumerate().for_each(|(part, sums)| {
+            sums.fill(0.0);
+            let range = part * rows..((part + 1) * rows).min(n);
+            for (row, q) in image[range.start * classes..range.end * classes]
+                .chunks(classes)
+                .zip(vectors[range.start * rank..].chunks(rank))
+            {
+                widest(
+                    #[inline(always)]
+                    || {
+                        for (sums, q) in sums.chunks_mut(classes).zip(q) {
+                            sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += q * value);
+                        }
+                    },
+                );
+            }
+        });
+        out.fill(0.0);
+        for sums in partial.chunks(rank * classes) {
+            out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+        }
+        Ok(())
+    }
+
+    /// out = (Λ + Λ W̄ Λ)⁻¹ b or, not `curved`, Λ⁻¹ b, for every leading vector.
+    pub(super) fn solve(&mut self, out: &mut [f64], b: &[f64], curved: bool) -> Result<()> {
+        let classes = self.prior.classes();
+        for j in 0..self.rank() {
+            let range = j * classes..(j + 1) * classes;
+            self.small_system(j, &mut out[range.clone()], &b[range], curved)?;
+        }
+        Ok(())
+    }
+
+    /// d += E x and K̃d += K̃ E x, for every leading vector.
+    pub(super) fn add(&mut self, d: &mut [f64], image: &mut [f64], x: &[f64]) -> Result<()> {
+        let classes = self.prior.classes();
+        let rank = self.rank();
+        let mut mixed = vec![0.0; x.len()];
+        let mut intercepts = vec![0.0; classes];
+        for j in 0..rank {
+            let range = j * classes..(j + 1) * classes;
+            self.mix(&mut mixed[range.clone()], &x[range.clone()])?;
+            let factor = self.prior.intercept_variance() * self.sums[j];
+            intercepts.iter_mut().zip(&x[range]).for_each(|(sum, x)| *sum += factor * x);
+        }
+        let (vectors, images) = (&self.leading.vectors, &self.leading.images);
+        let rows = part_len(vectors.nrows());
+        let arrays = d.par_chunks_mut(rows * classes).zip(image.par_chunks_mut(rows * classes));
+        arrays.enumerate().for_each(|(part, (d, image))| {
+            for (i, (d, image)) in (part * rows..).zip(d.chunks_mut(classes).zip(image.chunks_mut(classes))) {
+                widest(
+                    #[inline(always)]
+                    || {
+                        image.iter_mut().zip(&intercepts).for_each(|(image, b)| *image += b);
+                        for j in 0..rank {
+                            let range = j * classes..(j + 1) * classes;
+                            let (q, m) = (vectors[[i, j]], images[[i, j]]);
+                            d.iter_mut().zip(&x[range.clone()]).for_each(|(d, x)| *d += q * x);
+                            image.iter_mut().zip(&mixed[range]).for_each(|(image, x)| *image += m * x);
+                        }
+                    },
+                );
+            }
+        });
+        Ok(())
+    }
+
+    /// out = mix V mixᵀ x, the covariance between the classes.
+    fn mix(&mut self, out: &mut [f64], x: &[f64]) -> Result<()> {
+        let classes = self.prior.classes();
+        let blocks = self.prior.blocks().blocks();
+        let mixing = self.prior.mixing();
+        let functions = mixing.functions();
+        let buffer = &mut self.scratch.functions[..functions];
+        mixing.to_functions(view_mut((1, functions), buffer)?, view((1, classes), x)?)?;
+        buffer.iter_mut().zip(blocks).for_each(|(value, block)| *value *= block.variance);
+        mixing.to_classes(view_mut((1, classes), out)?, view((1, functions), buffer)?)
+    }
+
+    /// out = Λ x for one leading vector.
+    fn covariance(&mut self, j: usize, out: &mut [f64], x: &[f64]) -> Result<()> {
+        self.mix(out, x)?;
+        let (value, sum) = (self.leading.values[j], self.sums[j]);
+        let intercept = self.prior.intercept_variance() * sum * sum;
+        out.iter_mut().zip(x).for_each(|(out, x)| *out = value * *out + intercept * x);
+        Ok(())
+    }
+
+    /// Solves Λ x = b or, `curved`, (Λ + Λ W̄ Λ) x = b by conjugate gradients. W̄ = diag p − p pᵀ/Σp.
+    fn small_system(&mut self, j: usize, x: &mut [f64], b: &[f64], curved: bool) -> Result<()> {
+        let classes = b.len();
+        x.fill(0.0);
+        let (mut r, mut p) = (b.to_vec(), b.to_vec());
+        let (mut q, mut inner) = (vec![0.0; classes], vec![0.0; classes]);
+        let mut rho = dot_sequential(&r, &r);
+        let goal = SMALL_ACCURACY * SMALL_ACCURACY * rho;
+        for _ in 0..SMALL_STEPS {
+            if rho <= goal || rho.is_nan() {
+                break;
+            }
+            self.covariance(j, &mut q, &p)?;
+            if curved {
+                let pooled = &self.pooled[j];
+                let total: f64 = pooled.iter().sum();
+                let mean = if total > 0.0 { dot_sequential(pooled, &q) / total } else { 0.0 };
+                for ((inner, pooled), (p, q)) in inner.iter_mut().zip(pooled).zip(p.iter().zip(&q)) {
+                    *inner = p + pooled * (q - mean);
+                }
+                self.covariance(j, &mut q, &inner)?;
+            }
+            let length = rho / dot_sequential(&p, &q);
+            x.iter_mut().zip(&p).for_each(|(x, p)| *x += length * p);
+            r.iter_mut().zip(&q).for_each(|(r, q)| *r -= length * q);
+            let next = dot_sequential(&r, &r);
+            p.iter_mut().zip(&r).for_each(|(p, r)| *p = r + next / rho * *p);
+            rho = next;
+        }
+        Ok(())
+    }
+}
