@@ -10,7 +10,7 @@ use nuptse::kernel::{Block, Covariance, Linear, Rbf};
 use nuptse::likelihood::{Likelihood, Softmax};
 use nuptse::model::{FitOptions, Model, ModelSpec, Solver};
 use nuptse::prior::Flat;
-use nuptse::solve::SolveParams;
+use nuptse::solve::{PreconditionerUse, SolveParams};
 use nuptse::{Context, Error};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -18,7 +18,19 @@ use support::{Random, context, max_difference};
 
 fn fit(context: &Context, spec: &ModelSpec, x: &Inputs, targets: &Targets, solver: Solver, tol: f64) -> Model {
     let solve = SolveParams { tol, ..SolveParams::default() };
-    let options = FitOptions { solver, solve, ..FitOptions::default() };
+    fit_with(context, spec, x, targets, solver, &solve)
+}
+
+fn fit_with(
+    context: &Context,
+    spec: &ModelSpec,
+    x: &Inputs,
+    targets: &Targets,
+    solver: Solver,
+    solve: &SolveParams,
+) -> Model {
+    let tol = solve.tol;
+    let options = FitOptions { solver, solve: *solve, ..FitOptions::default() };
     let (model, info) = spec.fit(context, x, targets.clone(), &options).unwrap();
     assert!(info.solve.converged, "{} stopped at {:e}", info.solve.solver, info.solve.residual);
     assert!(info.solve.residual <= tol);
@@ -78,6 +90,11 @@ proptest! {
         let lbfgs = fit(&context, &spec, &x, &targets, Solver::Lbfgs, 1e-10).alpha().to_owned();
         prop_assert!(max_difference(&iterative, &exact) <= 1e-8);
         prop_assert!(max_difference(&lbfgs, &exact) <= 1e-8);
+        let reference = fit(&context, &spec, &x, &targets, Solver::NewtonCgSymmetric, 1e-8).alpha().to_owned();
+        prop_assert!(max_difference(&reference, &exact) <= 1e-6);
+        let solve = SolveParams { tol: 1e-10, preconditioner: PreconditionerUse::On, ..SolveParams::default() };
+        let preconditioned = fit_with(&context, &spec, &x, &targets, Solver::NewtonCg, &solve).alpha().to_owned();
+        prop_assert!(max_difference(&preconditioned, &exact) <= 1e-8);
         prop_assert!(dense_residual(&spec, &x, &targets, &exact) <= 1e-9);
         prop_assert!(iterative.outer_iter().all(|row| row.sum().abs() < 1e-9), "rows of α must sum to zero");
     }

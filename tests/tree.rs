@@ -9,7 +9,7 @@ use nuptse::data::{Inputs, Targets};
 use nuptse::kernel::{Block, Covariance, Linear, Rbf};
 use nuptse::model::{FitOptions, ModelSpec, Solver};
 use nuptse::prior::{Mixing, Tree};
-use nuptse::solve::SolveParams;
+use nuptse::solve::{PreconditionerUse, SolveParams};
 use nuptse::{Context, Error};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -248,10 +248,21 @@ fn random_spec(random: &mut Random, tree: Tree, kernels: usize) -> ModelSpec {
 }
 
 fn fit(context: &Context, spec: &ModelSpec, x: &Inputs, targets: &Targets) -> nuptse::model::Model {
-    let solve = SolveParams { tol: 1e-11, ..SolveParams::default() };
-    let options = FitOptions { solver: Solver::NewtonCg, solve, ..FitOptions::default() };
+    fit_by(context, spec, x, targets, Solver::NewtonCg, PreconditionerUse::Off)
+}
+
+fn fit_by(
+    context: &Context,
+    spec: &ModelSpec,
+    x: &Inputs,
+    targets: &Targets,
+    solver: Solver,
+    preconditioner: PreconditionerUse,
+) -> nuptse::model::Model {
+    let solve = SolveParams { tol: 1e-11, preconditioner, ..SolveParams::default() };
+    let options = FitOptions { solver, solve, ..FitOptions::default() };
     let (model, info) = spec.fit(context, x, targets.clone(), &options).unwrap();
-    assert!(info.solve.converged, "{:?}", info.solve);
+    assert!(info.solve.converged, "{} stopped at {:e}", info.solve.solver, info.solve.residual);
     model
 }
 
@@ -288,6 +299,10 @@ proptest! {
         let context = context();
         let model = fit(&context, &spec, &x, &targets);
         prop_assert!(max_difference(&model.alpha().to_owned(), &alpha) <= 1e-8);
+        for solver in [Solver::NewtonCg, Solver::NewtonCgSymmetric, Solver::Lbfgs] {
+            let model = fit_by(&context, &spec, &x, &targets, solver, PreconditionerUse::On);
+            prop_assert!(max_difference(&model.alpha().to_owned(), &alpha) <= 1e-8);
+        }
         let u = model.decision_function(&context, &x).unwrap();
         prop_assert!(max_difference(&u, &reference.image(&alpha)) <= 1e-7);
     }

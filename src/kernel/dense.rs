@@ -123,6 +123,20 @@ impl<F: PointwiseCovariance> KernelOperator for DenseOperator<F> {
         self.source.function.diagonal(&self.source.points)
     }
 
+    fn column(&self, _context: &Context, _work: &mut Workspace, j: usize, out: &mut [f64]) -> Result<()> {
+        check_shape("a column must have as many entries as there are points", self.points(), out.len())?;
+        if let Some(stored) = &self.stored {
+            stored.column(j, out);
+            return Ok(());
+        }
+        let Computed { function, points } = &self.source;
+        out.par_chunks_mut(TILE).enumerate().for_each_init(TileBuffers::default, |buffers, (i, out)| {
+            let rows = i * TILE..i * TILE + out.len();
+            function.tile(out, (points, rows), (points, j..j + 1), buffers);
+        });
+        Ok(())
+    }
+
     fn gradient(&self, context: &Context, e: ArrayView2<'_, f64>, f: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
         let n = self.points();
         let k = e.ncols();

@@ -64,6 +64,10 @@ impl KernelOperator for LinearDense {
         squared_norms(&Inputs::Dense(self.x.clone()))
     }
 
+    fn cost_per_column(&self) -> f64 {
+        4.0 * self.x.len() as f64
+    }
+
     fn gradient(&self, _context: &Context, _e: ArrayView2<'_, f64>, _f: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
         Ok(Vec::new())
     }

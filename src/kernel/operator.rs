@@ -2,6 +2,7 @@
 
 use super::Shuffle;
 use crate::context::Context;
+use crate::data::{view, view_mut};
 use crate::error::Result;
 use crate::workspace::Workspace;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
@@ -34,6 +35,24 @@ pub trait KernelOperator: std::fmt::Debug + Send + Sync {
     /// Σ_p e_pᵀ (∂M/∂log θ) f_p over the columns of E and F, for every shape parameter θ, in the order of
     /// [`Covariance::parameters`](super::Covariance::parameters).
     fn gradient(&self, context: &Context, e: ArrayView2<'_, f64>, f: ArrayView2<'_, f64>) -> Result<Vec<f64>>;
+
+    /// Column j of M. What is here takes a product.
+    fn column(&self, context: &Context, work: &mut Workspace, j: usize, out: &mut [f64]) -> Result<()> {
+        let n = self.points();
+        let mut unit = work.take(n);
+        unit.fill(0.0);
+        if let Some(entry) = unit.get_mut(j) {
+            *entry = 1.0;
+        }
+        let done = view((n, 1), &unit).and_then(|unit| self.apply(context, work, view_mut((n, 1), out)?, unit));
+        work.give(unit);
+        done
+    }
+
+    /// Roughly what a product with one column costs, in additions and multiplications.
+    fn cost_per_column(&self) -> f64 {
+        2.0 * (self.points() as f64).powi(2)
+    }
 
     /// M itself, for exact solvers and tests. What is here takes it column by column from products.
     fn to_dense(&self, context: &Context) -> Result<Array2<f64>> {

@@ -83,6 +83,18 @@ impl PackedSymmetric {
         }
     }
 
+    /// Column j.
+    pub(crate) fn column(&self, j: usize, out: &mut [f64]) {
+        for (i, out) in out.iter_mut().enumerate() {
+            let (row, column) = (i.max(j), i.min(j));
+            let place = column / TILE * ENTRIES + row % TILE * TILE + column % TILE;
+            *out = match &self.rows {
+                TileRows::Double(rows) => rows[row / TILE][place],
+                TileRows::Single(rows) => rows[row / TILE][place].widen(),
+            };
+        }
+    }
+
     /// The diagonal.
     pub(crate) fn diagonal(&self) -> Array1<f64> {
         let entry = |i: usize| {

@@ -116,6 +116,11 @@ impl KernelOperator for StoredOperator {
         self.matrix.diagonal()
     }
 
+    fn column(&self, _context: &Context, _work: &mut Workspace, j: usize, out: &mut [f64]) -> Result<()> {
+        self.matrix.column(j, out);
+        Ok(())
+    }
+
     fn gradient(&self, _context: &Context, _e: ArrayView2<'_, f64>, _f: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
         Ok(Vec::new())
     }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::kernel::Precision;
 use crate::likelihood::{Likelihood, Softmax};
 use crate::prior::JointPrior;
-use crate::solve::{ConjugateGradients, ExactDirection, Solution, SolveInfo, SolveParams, lbfgs, newton};
+use crate::solve::{ExactDirection, PreconditionedCg, Solution, SolveInfo, SolveParams, SymmetrisedCg, lbfgs, newton};
 use std::time::{Duration, Instant};
 
 /// How the linear systems of Newton's method are solved.
@@ -16,6 +16,8 @@ pub enum Solver {
     /// Conjugate gradients in the inner product of the kernel: products only, any size.
     #[default]
     NewtonCg,
+    /// The symmetrised systems of seed 000, with its diagonal preconditioner: the reference.
+    NewtonCgSymmetric,
     /// L-BFGS in the space of functions: products only, any size; best for many classes.
     Lbfgs,
     /// Cholesky factors: O(Cn³), flat classes; for checking, and for small data.
@@ -84,7 +86,12 @@ fn minimise<L: Likelihood>(
 ) -> Result<Solution> {
     match options.solver {
         Solver::NewtonCg => {
-            let mut direction = ConjugateGradients::new(likelihood.points(), likelihood.classes());
+            let (points, classes) = (likelihood.points(), likelihood.classes());
+            let mut direction = PreconditionedCg::new(points, classes, options.solve.preconditioner);
+            newton(context, prior, likelihood, None, &mut direction, &options.solve)
+        }
+        Solver::NewtonCgSymmetric => {
+            let mut direction = SymmetrisedCg::new(likelihood.points(), likelihood.classes());
             newton(context, prior, likelihood, None, &mut direction, &options.solve)
         }
         Solver::Lbfgs => lbfgs(context, prior, likelihood, None, &options.solve),

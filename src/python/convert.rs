@@ -98,9 +98,10 @@ pub(super) fn covariance(
 pub(super) fn solver(name: &str) -> Result<Solver> {
     match name {
         "newton-cg" => Ok(Solver::NewtonCg),
+        "newton-cg-symmetric" => Ok(Solver::NewtonCgSymmetric),
         "lbfgs" => Ok(Solver::Lbfgs),
         "exact" => Ok(Solver::Exact),
-        _ => Err(unknown("solver", name, "'newton-cg', 'lbfgs', 'exact'")),
+        _ => Err(unknown("solver", name, "'newton-cg', 'newton-cg-symmetric', 'lbfgs', 'exact'")),
     }
 }
 

@@ -4,6 +4,18 @@ use crate::error::{Error, Result};
 use ndarray::Array2;
 use std::time::Duration;
 
+/// Whether Newton's systems are preconditioned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PreconditionerUse {
+    /// Where a trial says that it saves work.
+    #[default]
+    Auto,
+    /// From the first system on, where the prior allows it.
+    On,
+    /// Never.
+    Off,
+}
+
 /// When a solver stops, and how it goes about its steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SolveParams {
@@ -19,6 +31,8 @@ pub struct SolveParams {
     pub first_forcing: f64,
     /// Pairs of steps and gradients that L-BFGS keeps.
     pub pairs: usize,
+    /// Whether Newton's systems are preconditioned.
+    pub preconditioner: PreconditionerUse,
 }
 
 impl Default for SolveParams {
@@ -27,9 +41,10 @@ impl Default for SolveParams {
             tol: 1e-3,
             max_steps: 1000,
             max_inner_steps: 500,
-            max_products: usize::MAX,
+            max_products: 300,
             first_forcing: 0.5,
             pairs: 10,
+            preconditioner: PreconditionerUse::Auto,
         }
     }
 }

@@ -14,9 +14,6 @@ use std::time::Instant;
 /// α ← −g ends the fit when it is to leave no more than this share of tol.
 const SETTLED: f64 = 0.5;
 
-/// Steps without progress after which the iteration gives up: rounding is all that is left.
-const PATIENCE: usize = 8;
-
 /// What a solver does next.
 pub(crate) enum Next {
     /// Another step.
@@ -47,14 +44,14 @@ pub(crate) struct Iterate<'a, L: Likelihood> {
 }
 
 impl<'a, L: Likelihood> Iterate<'a, L> {
-    /// Starts from α = 0, or from a previous α.
+    /// Starts from α = 0, or from a previous α; gives up after `patience` steps without progress.
     pub(crate) fn begin(
         context: &Context,
         prior: &'a JointPrior,
         likelihood: &'a L,
         start: Option<ArrayView2<'_, f64>>,
         params: &'a SolveParams,
-        solver: &'static str,
+        (solver, patience): (&'static str, usize),
     ) -> Result<Self> {
         params.check()?;
         let shape = (likelihood.points(), likelihood.classes());
@@ -78,7 +75,7 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
             curvature: likelihood.new_curvature(),
             work: Workspace::default(),
             fresh: false,
-            watch: ProgressWatch::default(),
+            watch: ProgressWatch { patience, best: None, since: 0, settled: None, fresh: None },
             begun: Instant::now(),
             info: SolveInfo {
                 solver,
@@ -220,9 +217,15 @@ pub(crate) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> Result<f64> {
     Ok(dot(row_major("a vector", &a.view())?, row_major("a vector", &b.view())?))
 }
 
+/// The entries of a vector.
+pub(crate) fn slice_mut(array: &mut Array2<f64>) -> Result<&mut [f64]> {
+    array.as_slice_mut().ok_or(Error::NotRowMajor { what: "a vector" })
+}
+
 /// Notices when nothing gets better any more.
-#[derive(Default)]
 struct ProgressWatch {
+    /// Steps without progress after which the iteration gives up: rounding is all that is left.
+    patience: usize,
     best: Option<(f64, f64)>,
     since: usize,
     /// The step at which α ← −g was tried last.
@@ -240,7 +243,7 @@ impl ProgressWatch {
             || info.residual < 0.9 * residual;
         self.best = Some((objective.min(info.objective), residual.min(info.residual)));
         self.since = if better { 0 } else { self.since + 1 };
-        self.since > PATIENCE
+        self.since > self.patience
     }
 
     /// Starts to count anew, as what was seen before was not quite true; tells whether that leads nowhere any more.

@@ -21,6 +21,9 @@ use ndarray::{Array2, ArrayView2};
 /// A pair is remembered if ⟨s, y⟩_K is at least this share of ‖y‖²_K: less is rounding.
 const CURVATURE: f64 = 1e-10;
 
+/// Steps without progress after which there is none to be had; max|α + g| goes up and down here.
+const PATIENCE: usize = 40;
+
 /// Minimises Φ from α = 0, or from a previous α.
 pub fn lbfgs<L: Likelihood>(
     context: &Context,
@@ -29,7 +32,7 @@ pub fn lbfgs<L: Likelihood>(
     start: Option<ArrayView2<'_, f64>>,
     params: &SolveParams,
 ) -> Result<Solution> {
-    let mut iterate = Iterate::begin(context, prior, likelihood, start, params, "lbfgs")?;
+    let mut iterate = Iterate::begin(context, prior, likelihood, start, params, ("lbfgs", PATIENCE))?;
     let metric = Metric::new(context, &mut iterate.work, prior, likelihood, &iterate.curvature)?;
     if let Some(metric) = &metric {
         iterate.info.products += metric.products();

@@ -9,6 +9,9 @@ use crate::likelihood::Likelihood;
 use crate::prior::JointPrior;
 use ndarray::ArrayView2;
 
+/// Newton steps without progress after which there is none to be had.
+const PATIENCE: usize = 8;
+
 /// Minimises Φ from α = 0, or from a previous α.
 pub fn newton<L: Likelihood>(
     context: &Context,
@@ -18,7 +21,7 @@ pub fn newton<L: Likelihood>(
     direction: &mut impl NewtonDirection<L>,
     params: &SolveParams,
 ) -> Result<Solution> {
-    let mut iterate = Iterate::begin(context, prior, likelihood, start, params, direction.name())?;
+    let mut iterate = Iterate::begin(context, prior, likelihood, start, params, (direction.name(), PATIENCE))?;
     let mut step = Step::zeros(likelihood.points(), likelihood.classes());
     let mut forcing = Forcing::new(params);
     while let Next::Step = iterate.next(context)? {
