@@ -28,7 +28,7 @@ pub fn sum_over_parts(items: usize, entries: usize, work: impl Fn(Range<usize>) 
         *sum = widest(
             #[inline(always)]
             || work(part * len..((part + 1) * len).min(items)),
-        )
+        );
     };
     if entries < SEQUENTIAL {
         partial.iter_mut().enumerate().for_each(|(part, sum)| one(part, sum));

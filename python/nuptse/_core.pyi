@@ -14,12 +14,18 @@ _Floats: TypeAlias = NDArray[np.float64]
 _SparseRows: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
 _Inputs: TypeAlias = _Floats | NDArray[np.float32] | _SparseRows
 _Kernel: TypeAlias = tuple[str, list[float] | None, bool]
+_Tree: TypeAlias = tuple[list[int], list[int]]
 _Scaling: TypeAlias = tuple[list[float], list[float]] | str | None
 
 class _Options(TypedDict):
     solver: str
     tol: float
     precision: str
+    max_steps: int
+    max_cg_steps: int
+    max_products: int
+    pairs: int
+    preconditioner: str
 
 class MemoryLimitError(MemoryError):
     bytes_needed: int
@@ -54,10 +60,12 @@ def fit(
     targets: NDArray[np.int64] | _Floats,
     weights: _Floats | None,
     classes: int,
+    tree: _Tree | None,
     kernels: list[_Kernel],
     blocks: list[tuple[int, float]],
     intercept_variance: float,
     scale: bool,
+    start: _Floats | None,
     options: _Options,
     n_threads: int | None,
     memory_limit: int | None,
@@ -69,6 +77,7 @@ def restore(
     kernels: list[_Kernel],
     blocks: list[tuple[int, float]],
     intercept_variance: float,
+    tree: _Tree | None,
     alpha: _Floats,
     intercepts: _Floats,
 ) -> FittedModel: ...

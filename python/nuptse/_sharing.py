@@ -1,7 +1,8 @@
-"""Which classes share which hyperparameters, and the kernel blocks that follow."""
+"""Which classes, or nodes of a tree, share which hyperparameters, and the kernel blocks that follow."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -9,21 +10,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from nuptse.kernels import Kernel, Linear, Precomputed, as_kernel
 
 if TYPE_CHECKING:
+    from nuptse.hierarchy import Hierarchy
     from nuptse.kernels import Spec
 
-#: The group of every class, in the order of the classes.
+#: The group of every class or node, in their order.
 Groups: TypeAlias = list[Any]
-
-_NAMES = ("auto", "all", "class")
 
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """The kernels of a model, and for every class its matrix and its variance."""
+    """The kernels of a model, and for every class or node its matrix and its variance."""
 
     #: one kernel for every different matrix
     kernels: list[Kernel]
-    #: for every class the index of its kernel and its variance
+    #: for every class or node the index of its kernel and its variance
     blocks: list[tuple[int, float]]
     variance_groups: Groups
     shape_groups: Groups
@@ -36,11 +36,43 @@ class KernelPlan:
         return [kernel._spec() for kernel in self.kernels]  # noqa: SLF001
 
 
-def plan_kernels(kernel: Any, share: Any, classes: Sequence[Any]) -> KernelPlan:
-    """Work out the kernel of every class from the arguments of an estimator."""
+@dataclass(frozen=True)
+class Units:
+    """What has a function of its own: classes, or the nodes of a tree below the root."""
+
+    #: what one of them is called
+    kind: str
+    labels: Sequence[Any]
+    #: the groups that have a name
+    named: Mapping[str, Groups]
+    #: the name of the groups that linear and precomputed kernels have by default
+    default: str
+
+    @classmethod
+    def of_classes(cls, classes: Sequence[Any]) -> Units:
+        """Take classes without a tree."""
+        return cls("class", classes, {"all": ["all"] * len(classes), "class": list(classes)}, "all")
+
+    @classmethod
+    def of_nodes(cls, hierarchy: Hierarchy) -> Units:
+        """Take the nodes of a tree, but for its root; a node is known by its label, or its path where that is taken."""
+        paths, depths = hierarchy.paths[1:], hierarchy.depths[1:]
+        count = Counter(path[-1] for path in paths)
+        labels = [path[-1] if count[path[-1]] == 1 else path for path in paths]
+        named: dict[str, Groups] = {
+            "all": ["all"] * len(labels),
+            "level": [f"level {depth}" for depth in depths],
+            "subtree": [path[0] for path in paths],
+            "node": labels,
+        }
+        return cls("node", labels, named, "level")
+
+
+def plan_kernels(kernel: Any, share: Any, units: Units) -> KernelPlan:
+    """Work out the kernel of every class or node from the arguments of an estimator."""
     by_group = isinstance(kernel, Mapping)
     given = {group: as_kernel(one) for group, one in kernel.items()} if by_group else as_kernel(kernel)
-    variance_groups, shape_groups = _groups(given, share, classes)
+    variance_groups, shape_groups = _groups(given, share, units)
     if isinstance(given, dict):
         missing = [group for group in dict.fromkeys(shape_groups) if group not in given]
         extra = [group for group in given if group not in shape_groups]
@@ -48,7 +80,7 @@ def plan_kernels(kernel: Any, share: Any, classes: Sequence[Any]) -> KernelPlan:
             raise ValueError(f"kernel must name the groups of share: missing are {missing}, unknown are {extra}")
         of_class = [given[group] for group in shape_groups]
     else:
-        of_class = [given] * len(classes)
+        of_class = [given] * len(units.labels)
     # Kernels of the same shape share one matrix, whatever their groups.
     kernels: list[Kernel] = []
     blocks: list[tuple[int, float]] = []
@@ -61,35 +93,37 @@ def plan_kernels(kernel: Any, share: Any, classes: Sequence[Any]) -> KernelPlan:
     return KernelPlan(kernels, blocks, variance_groups, shape_groups, by_group)
 
 
-def _groups(kernel: Kernel | dict[Any, Kernel], share: Any, classes: Sequence[Any]) -> tuple[Groups, Groups]:
+def _groups(kernel: Kernel | dict[Any, Kernel], share: Any, units: Units) -> tuple[Groups, Groups]:
     """Return the groups of variances and of shapes."""
     if isinstance(share, Mapping) and set(share) == {"variance", "shape"}:
-        return _one_kind(share["variance"], classes), _one_kind(share["shape"], classes)
+        return _one_kind(share["variance"], units), _one_kind(share["shape"], units)
     if share != "auto" or isinstance(share, Mapping):
-        both = _one_kind(share, classes)
+        both = _one_kind(share, units)
         return both, both
+    default = units.named[units.default]
     if isinstance(kernel, dict):
-        return list(classes), list(classes)
-    tied: Groups = ["all"] * len(classes)
-    return (tied if isinstance(kernel, Linear | Precomputed) else list(classes)), tied
+        both = default if set(kernel) == set(default) else list(units.labels)
+        return both, both
+    tied = units.named["all"]
+    if units.kind == "class" and not isinstance(kernel, Linear | Precomputed):
+        return units.named["class"], tied
+    return default, tied
 
 
-def _one_kind(share: Any, classes: Sequence[Any]) -> Groups:
+def _one_kind(share: Any, units: Units) -> Groups:
     if isinstance(share, Mapping):
-        missing = [label for label in classes if label not in share]
-        unknown = [label for label in share if label not in set(classes)]
+        missing = [label for label in units.labels if label not in share]
+        unknown = [label for label in share if label not in set(units.labels)]
         if missing or unknown:
-            raise ValueError(f"share must name every class once: missing are {missing}, unknown are {unknown}")
-        return [share[label] for label in classes]
-    if share == "all":
-        return ["all"] * len(classes)
-    if share == "class":
-        return list(classes)
+            raise ValueError(f"share must name every {units.kind} once: missing are {missing}, unknown are {unknown}")
+        return [share[label] for label in units.labels]
+    if isinstance(share, str) and share in units.named:
+        return units.named[share]
     if share in {"level", "subtree", "node"}:
         raise ValueError(f"share={share!r} needs a hierarchy; without one use 'all' or 'class'")
-    raise ValueError(
-        f"unknown share {share!r}; use one of {', '.join(map(repr, _NAMES))}, or a mapping of classes to groups"
-    )
+    names = ", ".join(map(repr, ("auto", *units.named)))
+    kinds = "classes" if units.kind == "class" else "nodes"
+    raise ValueError(f"unknown share {share!r}; use one of {names}, or a mapping of {kinds} to groups")
 
 
 def hyperparameter_names(plan: KernelPlan, parameters: list[list[tuple[str, float]]]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -14,7 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from nuptse import _core
-from nuptse._sharing import hyperparameter_names, plan_kernels
+from nuptse._sharing import Units, hyperparameter_names, plan_kernels
+from nuptse.hierarchy import Hierarchy
 from nuptse.kernels import Kernel, Precomputed
 
 if TYPE_CHECKING:
@@ -28,8 +30,14 @@ __all__ = ["KernelClassifier"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
-_SOLVERS = ("auto", "newton-cg", "exact")
-_LATER_SOLVERS = ("newton-cg-symmetric", "lbfgs")
+_SOLVERS = ("auto", "newton-cg", "newton-cg-symmetric", "lbfgs", "exact")
+_SOLVER_OPTIONS: dict[str, Any] = {
+    "max_steps": 1000,
+    "max_cg_steps": 500,
+    "max_products": 300,
+    "pairs": 10,
+    "preconditioner": "auto",
+}
 
 
 class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -42,12 +50,13 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     kernel : {"rbf", "linear", "precomputed"}, kernel object, or dict of group to either, default="rbf"
         The covariance function; see :mod:`nuptse.kernels`. A dict gives every group of `share` a kernel of its own.
-    hierarchy : None
-        A tree over the classes; not yet available.
-    share : {"auto", "all", "class"} or dict of class to group, default="auto"
-        Which classes share hyperparameters. {"variance": ..., "shape": ...} sets variances and shape parameters apart.
-        "auto": one kernel for all classes where it is linear or precomputed, else a variance for every class and one
-        shape.
+    hierarchy : None, Hierarchy, or anything that `Hierarchy.parse` takes, default=None
+        A tree whose leaves are the classes. The function of a class is then the sum of those of the nodes on the path
+        from the root to its leaf, so that classes near each other in the tree learn from each other.
+    share : {"auto", "all", "class", "level", "subtree", "node"} or dict of class or node to group, default="auto"
+        Which classes or, with a hierarchy, nodes share hyperparameters. {"variance": ..., "shape": ...} sets variances
+        and shape parameters apart. "auto": one kernel for all classes where it is linear or precomputed, else a
+        variance for every class and one shape; with a hierarchy a variance for every level and one shape.
     learn : bool, default=False
         Learn the hyperparameters by cross-validation; not yet available: those of `kernel` are kept.
     folds : int, splitter or list of index arrays, default=5
@@ -58,9 +67,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Learn the intercept variance too.
     scale : {None, "auto"}, default=None
         "auto" standardises dense columns and gives sparse rows unit norm, in `fit` and in `predict`.
-    solver : {"auto", "newton-cg", "exact"}, default="auto"
-        "newton-cg" takes products with the kernel matrix only; "exact" factorises it, which takes O(C n³). "auto" is
-        "newton-cg".
+    solver : {"auto", "newton-cg", "lbfgs", "newton-cg-symmetric", "exact"}, default="auto"
+        "newton-cg" is Newton's method with conjugate gradients, preconditioned where that pays; "lbfgs" takes less for
+        many classes; "newton-cg-symmetric" is kept as a reference. All three take products with the kernel matrix only.
+        "exact" factorises it, which takes O(C n³), for classes without a hierarchy. "auto" is "lbfgs" from 32 classes
+        on and else "newton-cg"; `fit_info_` says which it was.
+    solver_options : dict, default=None
+        Budgets and details: max_steps (1000), max_cg_steps for one linear system (500), max_products with the kernel
+        matrix (300), pairs that "lbfgs" keeps (10), preconditioner ("auto", "on", "off").
     tol : float, default=1e-3
         The fit stops when no entry of the gradient α + g is larger; it has the scale of a probability.
     max_evaluations : int, default=60
@@ -72,10 +86,12 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_threads : int, default=None
         Number of threads; by default the environment variable NUPTSE_NUM_THREADS, or all cores. Results do not depend
         on it.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit, where there was one of the same shape.
     random_state : int, RandomState instance or None, default=None
         Seeds the folds with which hyperparameters are learned.
     verbose : int, default=0
-        1 prints a line for every Newton step.
+        1 prints a line for every step.
 
     Attributes
     ----------
@@ -93,10 +109,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, where `X` had any.
+    hierarchy_ : Hierarchy or None
+        The tree over the classes.
     n_iter_ : int
-        Number of Newton steps.
+        Number of steps of the solver.
     fit_info_ : dict
-        How the fit went: solver, converged, newton_steps, cg_steps, products, objective, residual, seconds.
+        How the fit went: solver, reason (why this solver), converged, steps, newton_steps, cg_steps, products,
+        objective, residual (max|α + g|), preconditioner_rank, kernel_matrices, kernel_seconds, seconds, and trace, with
+        seconds, products, objective and residual after every step.
 
     Examples
     --------
@@ -113,7 +133,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         kernel: str | Kernel | Mapping[Any, str | Kernel] = "rbf",
         *,
-        hierarchy: None = None,
+        hierarchy: Any = None,
         share: str | Mapping[Any, Any] = "auto",
         learn: bool = False,
         folds: Any = 5,
@@ -121,11 +141,13 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learn_intercept: bool = False,
         scale: str | None = None,
         solver: str = "auto",
+        solver_options: Mapping[str, Any] | None = None,
         tol: float = 1e-3,
         max_evaluations: int = 60,
         precision: str = "double",
         memory_limit: int | None = None,
         n_threads: int | None = None,
+        warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -138,11 +160,13 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.learn_intercept = learn_intercept
         self.scale = scale
         self.solver = solver
+        self.solver_options = solver_options
         self.tol = tol
         self.max_evaluations = max_evaluations
         self.precision = precision
         self.memory_limit = memory_limit
         self.n_threads = n_threads
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -179,44 +203,44 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, ensure_min_samples=2
         )
-        classes, targets = _encode(y)
-        labels = classes.tolist()
-        plan = plan_kernels(self.kernel, self.share, labels)
+        hierarchy = None if self.hierarchy is None else Hierarchy.parse(self.hierarchy)
+        classes, targets = _encode(y) if hierarchy is None else _encode_leaves(y, hierarchy)
+        units = Units.of_classes(classes.tolist()) if hierarchy is None else Units.of_nodes(hierarchy)
+        plan = plan_kernels(self.kernel, self.share, units)
         if self.scale is not None and any(isinstance(kernel, Precomputed) for kernel in plan.kernels):
             raise ValueError("scale='auto' changes inputs, but a precomputed kernel has none; use scale=None")
         model, info = _core.fit(
             _as_rows(X),
             targets,
             _as_weights(sample_weight),
-            len(labels),
+            len(classes),
+            None if hierarchy is None else (hierarchy.parents.tolist(), hierarchy.leaves.tolist()),
             plan.specs,
             plan.blocks,
             float(self.intercept_variance),
             self.scale == "auto",
-            {
-                "solver": "newton-cg" if self.solver == "auto" else self.solver,
-                "tol": float(self.tol),
-                "precision": self.precision,
-            },
+            self._start(X.shape[0], len(classes)),
+            self._solver_options(),
             self.n_threads,
             self.memory_limit,
             _print_step if self.verbose else None,
         )
         fitted = [kernel._fitted(shape) for kernel, shape in zip(plan.kernels, model.parameters, strict=True)]  # noqa: SLF001
         self.classes_ = classes
+        self.hierarchy_ = hierarchy
         self.kernel_ = self._kernel_of_group(plan, fitted)
         self.hyperparameters_ = hyperparameter_names(plan, model.parameters)
         self.hyperparameters_["intercept_variance"] = float(self.intercept_variance)
         self.dual_coef_ = model.alpha
         self.intercept_ = model.intercepts
         self.fit_info_ = info
-        self.n_iter_ = info["newton_steps"]
+        self.n_iter_ = info["steps"]
         self._model = model
         if not info["converged"]:
             warnings.warn(
-                f"the fit stopped after {info['newton_steps']} Newton steps and {info['products']} products with "
-                f"max|alpha + g| = {info['residual']:.3g}, above tol = {self.tol:.3g}; raise tol, scale the inputs, or "
-                "reduce the variance",
+                f"{info['solver']!r} stopped after {info['steps']} steps and {info['products']} products with "
+                f"max|alpha + g| = {info['residual']:.3g}, above tol = {self.tol:.3g}; raise tol, scale the inputs, "
+                "reduce the variance, or raise max_products in solver_options",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -239,6 +263,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         if loss != "zero_one":
+            if loss in {"taxonomic", "parent"} and self.hierarchy is not None:
+                raise NotImplementedError(f"loss={loss!r} is not available yet; use 'zero_one'")
             if loss in {"taxonomic", "parent"}:
                 raise ValueError(f"loss={loss!r} needs a hierarchy; without one use 'zero_one'")
             raise ValueError(f"unknown loss {loss!r}; use 'zero_one'")
@@ -312,10 +338,6 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise NotImplementedError(
                 "learn=True is not available yet; use learn=False, which keeps the kernel's values"
             )
-        if self.hierarchy is not None:
-            raise NotImplementedError("hierarchy is not available yet; use hierarchy=None")
-        if self.solver in _LATER_SOLVERS:
-            raise NotImplementedError(f"solver={self.solver!r} is not available yet; use 'auto'")
         for name, value, known in (
             ("solver", self.solver, _SOLVERS),
             ("scale", self.scale, (None, "auto")),
@@ -323,6 +345,23 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ):
             if value not in known:
                 raise ValueError(f"unknown {name} {value!r}; use one of {', '.join(map(repr, known))}")
+
+    def _solver_options(self) -> Any:
+        options = dict(self.solver_options or {})
+        unknown = [name for name in options if name not in _SOLVER_OPTIONS]
+        if unknown:
+            raise ValueError(f"unknown solver_options {unknown}; use some of {', '.join(_SOLVER_OPTIONS)}")
+        for name in ("max_steps", "max_cg_steps", "max_products", "pairs"):
+            value = options.get(name, 1)
+            if not isinstance(value, numbers.Integral) or value < 1:
+                raise ValueError(f"solver_options[{name!r}] is {value!r}, but must be a whole number of at least 1")
+        given = {"solver": self.solver, "tol": float(self.tol), "precision": self.precision}
+        return _SOLVER_OPTIONS | options | given
+
+    def _start(self, points: int, classes: int) -> Floats | None:
+        """Return the coefficients to start from."""
+        last: Floats | None = getattr(self, "dual_coef_", None)
+        return last if self.warm_start and last is not None and last.shape == (points, classes) else None
 
     @staticmethod
     def _kernel_of_group(plan: Any, fitted: list[Kernel]) -> Kernel | dict[Any, Kernel]:
@@ -356,6 +395,19 @@ def _encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return classes, labels.astype(np.int64)
 
 
+def _encode_leaves(y: NDArray[Any], hierarchy: Hierarchy) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the classes of a tree, and labels from 0 or distributions in their order."""
+    classes = np.empty(len(hierarchy.classes), dtype=object)
+    classes[:] = hierarchy.classes
+    if not any(isinstance(label, tuple) for label in hierarchy.classes):
+        classes = np.asarray(hierarchy.classes)
+    if y.ndim == 2 and y.shape[1] == len(classes) and np.issubdtype(y.dtype, np.floating):
+        return classes, np.ascontiguousarray(y, dtype=np.float64)
+    rows = [tuple(row) for row in y.tolist()] if y.ndim == 2 and y.shape[1] > 1 else column_or_1d(y, warn=True).tolist()
+    index = {label: hierarchy.leaf_index(label) for label in dict.fromkeys(rows)}
+    return classes, np.array([index[label] for label in rows], dtype=np.int64)
+
+
 def _as_rows(X: Any) -> Any:
     """Return inputs as the compiled core takes them; it makes the one copy that is made."""
     if not scipy.sparse.issparse(X):
@@ -377,4 +429,4 @@ def _as_weights(sample_weight: ArrayLike | None) -> Floats | None:
 
 
 def _print_step(step: int, products: int, objective: float, residual: float) -> None:
-    print(f"Newton step {step:3}: {products:5} products, objective {objective:.8g}, max|alpha + g| {residual:.2e}")  # noqa: T201
+    print(f"step {step:3}: {products:5} products, objective {objective:.8g}, max|alpha + g| {residual:.2e}")  # noqa: T201

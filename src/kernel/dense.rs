@@ -129,10 +129,14 @@ impl<F: PointwiseCovariance> KernelOperator for DenseOperator<F> {
             stored.column(j, out);
             return Ok(());
         }
-        let Computed { function, points } = &self.source;
-        out.par_chunks_mut(TILE).enumerate().for_each_init(TileBuffers::default, |buffers, (i, out)| {
-            let rows = i * TILE..i * TILE + out.len();
-            function.tile(out, (points, rows), (points, j..j + 1), buffers);
+        // Whole tiles, as products take them: then the entries have the same bits as there, and as stored ones.
+        let scratch = || self.source.scratch();
+        out.par_chunks_mut(TILE).enumerate().for_each_init(scratch, |scratch, (i, out)| {
+            let (row, column) = (i.max(j / TILE), i.min(j / TILE));
+            let Tile::Double(tile) = self.source.tile(row, column, scratch) else { return };
+            for (a, out) in out.iter_mut().enumerate() {
+                *out = if i == row { tile[a * TILE + j % TILE] } else { tile[j % TILE * TILE + a] };
+            }
         });
         Ok(())
     }

@@ -172,10 +172,10 @@ impl<T: Entry, const BOTH: bool> WithSimd for One<'_, T, BOTH> {
             let s_a = simd.splat_f64s(*s_a);
             let mut sums = [simd.splat_f64s(0.0); CHAINS];
             for first in (0..registers).step_by(CHAINS) {
-                for c in 0..CHAINS {
+                for (c, sum) in sums.iter_mut().enumerate() {
                     let b = first + c;
                     let m = row[b];
-                    sums[c] = simd.mul_add_e_f64s(m, s_j[b], sums[c]);
+                    *sum = simd.mul_add_e_f64s(m, s_j[b], *sum);
                     if BOTH {
                         out_j[b] = simd.mul_add_e_f64s(m, s_a, out_j[b]);
                     }

@@ -3,6 +3,8 @@
 use crate::data::{CsrRows, Inputs, Targets};
 use crate::kernel::{Covariance, Linear, Precision, Precomputed, Rbf, Widths};
 use crate::model::Solver;
+use crate::prior::{Flat, Mixing, Tree};
+use crate::solve::PreconditionerUse;
 use crate::{Error, Result};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
@@ -97,11 +99,12 @@ pub(super) fn covariance(
 
 pub(super) fn solver(name: &str) -> Result<Solver> {
     match name {
+        "auto" => Ok(Solver::Auto),
         "newton-cg" => Ok(Solver::NewtonCg),
         "newton-cg-symmetric" => Ok(Solver::NewtonCgSymmetric),
         "lbfgs" => Ok(Solver::Lbfgs),
         "exact" => Ok(Solver::Exact),
-        _ => Err(unknown("solver", name, "'newton-cg', 'newton-cg-symmetric', 'lbfgs', 'exact'")),
+        _ => Err(unknown("solver", name, "'auto', 'newton-cg', 'newton-cg-symmetric', 'lbfgs', 'exact'")),
     }
 }
 
@@ -115,4 +118,23 @@ pub(super) fn precision(name: &str) -> Result<Precision> {
 
 fn unknown(what: &'static str, found: &str, known: &'static str) -> Error {
     Error::UnknownName { what, found: found.to_owned(), known }
+}
+
+pub(super) fn preconditioner(name: &str) -> Result<PreconditionerUse> {
+    match name {
+        "auto" => Ok(PreconditionerUse::Auto),
+        "on" => Ok(PreconditionerUse::On),
+        "off" => Ok(PreconditionerUse::Off),
+        _ => Err(unknown("preconditioner", name, "'auto', 'on', 'off'")),
+    }
+}
+
+/// The parent of every node, -1 for the root, and the node of every class.
+pub(super) type TreeArgument = (Vec<i64>, Vec<usize>);
+
+/// The class structure: a tree, or flat.
+pub(super) fn mixing(tree: Option<&TreeArgument>, classes: usize) -> Result<Arc<dyn Mixing>> {
+    let Some((parents, leaves)) = tree else { return Ok(Arc::new(Flat::new(classes))) };
+    let parents: Vec<Option<usize>> = parents.iter().map(|parent| usize::try_from(*parent).ok()).collect();
+    Ok(Arc::new(Tree::new(&parents, leaves)?))
 }

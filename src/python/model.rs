@@ -1,11 +1,14 @@
 //! Fitting, and fitted models, as Python sees them.
 
-use super::convert::{InputsArgument, KernelArgument, TargetsArgument, covariance, precision, solver};
+use super::convert::{
+    InputsArgument, KernelArgument, TargetsArgument, TreeArgument, covariance, mixing, precision, preconditioner,
+    solver,
+};
 use super::door::{Settings, enter};
 use crate::data::{Inputs, Scaling};
 use crate::kernel::Block;
 use crate::model::{FitInfo, FitOptions, Model, ModelSpec};
-use crate::prior::Flat;
+use crate::prior::Mixing;
 use crate::solve::SolveParams;
 use crate::{Context, Result};
 use ndarray::{Array2, ArrayView1};
@@ -14,12 +17,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 
-/// A fitted model: the training points, scaled, with their coefficients.
+/// A fitted model: the training points, scaled, with their coefficients, and the tree of the classes, if any.
 #[pyclass(frozen, module = "nuptse._core")]
 #[derive(Debug)]
 pub(super) struct FittedModel {
     model: Model,
     scaling: Scaling,
+    tree: Option<TreeArgument>,
 }
 
 /// The options of a fit, as keywords.
@@ -29,11 +33,16 @@ pub(super) struct OptionsArgument {
     solver: String,
     tol: f64,
     precision: String,
+    max_steps: usize,
+    max_cg_steps: usize,
+    max_products: usize,
+    pairs: usize,
+    preconditioner: String,
 }
 
-/// Fits a flat model. Returns it and a dict that says how the fit went.
+/// Fits a model. Returns it and a dict that says how the fit went.
 #[pyfunction]
-#[pyo3(signature = (x, targets, weights, classes, kernels, blocks, intercept_variance, scale, options, n_threads, memory_limit, listener))]
+#[pyo3(signature = (x, targets, weights, classes, tree, kernels, blocks, intercept_variance, scale, start, options, n_threads, memory_limit, listener))]
 #[allow(clippy::too_many_arguments)] // called from one place, by position
 pub(super) fn fit<'py>(
     py: Python<'py>,
@@ -41,10 +50,12 @@ pub(super) fn fit<'py>(
     targets: TargetsArgument<'py>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     classes: usize,
+    tree: Option<TreeArgument>,
     kernels: Vec<KernelArgument>,
     blocks: Vec<(usize, f64)>,
     intercept_variance: f64,
     scale: bool,
+    start: Option<PyReadonlyArray2<'py, f64>>,
     options: OptionsArgument,
     n_threads: Option<usize>,
     memory_limit: Option<u64>,
@@ -53,19 +64,29 @@ pub(super) fn fit<'py>(
     let options = FitOptions {
         solver: solver(&options.solver)?,
         precision: precision(&options.precision)?,
-        solve: SolveParams { tol: options.tol, ..SolveParams::default() },
+        solve: SolveParams {
+            tol: options.tol,
+            max_steps: options.max_steps,
+            max_inner_steps: options.max_cg_steps,
+            max_products: options.max_products,
+            pairs: options.pairs,
+            preconditioner: preconditioner(&options.preconditioner)?,
+            ..SolveParams::default()
+        },
     };
     let x = x.copy()?;
     let targets = targets.copy(classes, weights.as_ref())?;
+    let start = start.map(|start| start.as_array().to_owned());
     let settings = Settings { threads: n_threads, memory_limit, listener };
     let (model, scaling, info) = enter(py, &settings, |context| {
         let scaling = if scale { Scaling::automatic(&x, targets.weights()) } else { Scaling::None };
         let x = scaling.apply(x)?;
-        let spec = model_spec(&kernels, blocks, classes, intercept_variance, &x, targets.weights())?;
-        let (model, info) = spec.fit(context, &x, targets, &options)?;
+        let mixing = mixing(tree.as_ref(), classes)?;
+        let spec = model_spec(&kernels, blocks, mixing, intercept_variance, &x, targets.weights())?;
+        let (model, info) = spec.fit_from(context, &x, targets, start.as_ref().map(|start| start.view()), &options)?;
         Ok((model, scaling, info))
     })?;
-    Ok((FittedModel { model, scaling }, info_dict(py, &info)?))
+    Ok((FittedModel { model, scaling, tree }, info_dict(py, &info)?))
 }
 
 /// How a fit went, by name.
@@ -73,14 +94,27 @@ fn info_dict<'py>(py: Python<'py>, info: &FitInfo) -> PyResult<Bound<'py, PyDict
     let dict = PyDict::new(py);
     dict.set_item("solver", info.solve.solver)?;
     dict.set_item("converged", info.solve.converged)?;
-    dict.set_item("newton_steps", info.solve.steps)?;
+    dict.set_item("reason", info.reason)?;
+    let is_newton = info.solve.solver != "lbfgs";
+    dict.set_item("steps", info.solve.steps)?;
+    dict.set_item("newton_steps", if is_newton { info.solve.steps } else { 0 })?;
     dict.set_item("cg_steps", info.solve.inner_steps)?;
     dict.set_item("products", info.solve.products)?;
     dict.set_item("objective", info.solve.objective)?;
     dict.set_item("residual", info.solve.residual)?;
+    dict.set_item("preconditioner_rank", info.solve.preconditioner_rank)?;
     dict.set_item("kernel_matrices", &info.representations)?;
     dict.set_item("kernel_seconds", info.kernel_time.as_secs_f64())?;
     dict.set_item("seconds", info.total_time.as_secs_f64())?;
+    let trace = info.solve.trace.iter().map(|point| {
+        let entry = PyDict::new(py);
+        entry.set_item("seconds", (info.kernel_time + point.time).as_secs_f64())?;
+        entry.set_item("products", point.products)?;
+        entry.set_item("objective", point.objective)?;
+        entry.set_item("residual", point.residual)?;
+        Ok(entry)
+    });
+    dict.set_item("trace", trace.collect::<PyResult<Vec<_>>>()?)?;
     Ok(dict)
 }
 
@@ -143,6 +177,7 @@ impl FittedModel {
             kernels,
             blocks,
             spec.intercept_variance,
+            self.tree.clone(),
             self.alpha(py),
             self.intercepts(py),
         );
@@ -197,12 +232,14 @@ fn inputs_to_python<'py>(py: Python<'py>, x: &Inputs) -> PyResult<Bound<'py, PyA
 
 /// Puts a fitted model together again, from what its `__reduce__` gave.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)] // called by pickle, by position
 pub(super) fn restore<'py>(
     x: InputsArgument<'py>,
     scaling: ScalingArgument,
     kernels: Vec<KernelArgument>,
     blocks: Vec<(usize, f64)>,
     intercept_variance: f64,
+    tree: Option<TreeArgument>,
     alpha: PyReadonlyArray2<'py, f64>,
     intercepts: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<FittedModel> {
@@ -212,16 +249,17 @@ pub(super) fn restore<'py>(
         ScalingArgument::Named(Some(_)) => Scaling::UnitNorm,
         ScalingArgument::Named(None) => Scaling::None,
     };
-    let spec = model_spec(&kernels, blocks, alpha.as_array().ncols(), intercept_variance, &x, None)?;
+    let mixing = mixing(tree.as_ref(), alpha.as_array().ncols())?;
+    let spec = model_spec(&kernels, blocks, mixing, intercept_variance, &x, None)?;
     let model = Model::new(spec, x, alpha.as_array().to_owned(), intercepts.as_array().to_owned())?;
-    Ok(FittedModel { model, scaling })
+    Ok(FittedModel { model, scaling, tree })
 }
 
-/// A flat model of the given parts.
+/// A model of the given parts.
 fn model_spec(
     kernels: &[KernelArgument],
     blocks: Vec<(usize, f64)>,
-    classes: usize,
+    mixing: Arc<dyn Mixing>,
     intercept_variance: f64,
     x: &Inputs,
     weights: Option<ArrayView1<'_, f64>>,
@@ -229,7 +267,7 @@ fn model_spec(
     Ok(ModelSpec {
         covariances: kernels.iter().map(|kernel| covariance(kernel, x, weights)).collect::<Result<_>>()?,
         blocks: blocks.into_iter().map(|(matrix, variance)| Block { matrix, variance }).collect(),
-        mixing: Arc::new(Flat::new(classes)),
+        mixing,
         intercept_variance,
     })
 }

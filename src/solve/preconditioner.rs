@@ -204,7 +204,7 @@ impl Preconditioner {
         approximation.to_unknowns(&mut t, sums);
         self.factor.solve_in_place(t.as_mut());
         let mut back = vec![0.0; m * classes];
-        approximation.from_unknowns(&mut back, &t);
+        approximation.to_coefficients(&mut back, &t);
         let back = view((m, classes), &back)?;
         let back = MatRef::from_row_major_slice(row_major("coefficients", &back)?, m, classes);
         let rows = part_len(n);
@@ -258,7 +258,7 @@ impl PriorApproximation {
     }
 
     /// The way back: m × C coefficients of the features.
-    fn from_unknowns(&self, back: &mut [f64], t: &Mat<f64>) {
+    fn to_coefficients(&self, back: &mut [f64], t: &Mat<f64>) {
         let classes = self.loadings.nrows();
         let m = self.rank();
         for j in 0..m {

@@ -263,7 +263,7 @@ def test_verbose_prints_the_steps(rng, capsys):
     X, y = make_blobs(rng)
     KernelClassifier(verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("Newton step   0:")
+    assert lines[0].startswith("step   0:")
     KernelClassifier().fit(X, y)
     assert capsys.readouterr().out == ""
 
@@ -370,13 +370,9 @@ def test_what_does_not_fit_at_all_says_how_large_it_is(rng):
         KernelClassifier(solver="exact", memory_limit=100_000).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [({"learn": True}, "learn=True"), ({"hierarchy": "a/b"}, "hierarchy"), ({"solver": "lbfgs"}, "lbfgs")],
-)
-def test_what_is_still_to_come_says_so(rng, parameters, message):
-    with pytest.raises(NotImplementedError, match=message):
-        KernelClassifier(**parameters).fit(*make_blobs(rng))
+def test_what_is_still_to_come_says_so(rng):
+    with pytest.raises(NotImplementedError, match="learn=True"):
+        KernelClassifier(learn=True).fit(*make_blobs(rng))
 
 
 def test_decisions_that_need_a_tree_say_so(rng):

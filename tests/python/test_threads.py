@@ -73,7 +73,7 @@ def test_other_python_threads_go_on_during_a_fit(rng):
     ticker = threading.Thread(target=tick)
     ticker.start()
     start = time.perf_counter()
-    KernelClassifier(RBF(1e3), tol=1e-10).fit(X, y)
+    KernelClassifier(RBF(1e3), tol=1e-10, solver_options={"max_products": 10_000}).fit(X, y)
     end = time.perf_counter()
     stop.set()
     ticker.join()
