@@ -120,19 +120,18 @@ pub(super) fn transposed_multiply(
     let (x, s) = (row_major("X", &x)?, row_major("S", &s)?);
     let out = row_major_mut("the product", &mut out)?;
     let parts = (n / (4 * d).max(512)).clamp(1, 16);
-    let blocks = d.div_ceil(COLUMNS);
     let mut sums = work.take(parts * d * k);
-    let mut pieces: Vec<&mut [f64]> = sums.chunks_mut(d * k).flat_map(|part| part.chunks_mut(COLUMNS * k)).collect();
-    let done = pieces.par_iter_mut().enumerate().try_for_each(|(task, out)| {
-        context.check()?;
-        let (part, block) = (task / blocks, task % blocks);
+    let done = sums.par_chunks_mut(d * k).enumerate().try_for_each(|(part, sums)| {
         let rows = part * n / parts..(part + 1) * n / parts;
-        let height = out.len() / k;
         let x = MatRef::from_row_major_slice(&x[rows.start * d..rows.end * d], rows.len(), d);
         let s = MatRef::from_row_major_slice(&s[rows.start * k..rows.end * k], rows.len(), k);
-        let out = MatMut::from_row_major_slice_mut(out, height, k);
-        matmul(out, Accum::Replace, x.subcols(block * COLUMNS, height).transpose(), s, 1.0, Par::Seq);
-        Ok(())
+        sums.par_chunks_mut(COLUMNS * k).enumerate().try_for_each(|(block, out)| {
+            context.check()?;
+            let height = out.len() / k;
+            let out = MatMut::from_row_major_slice_mut(out, height, k);
+            matmul(out, Accum::Replace, x.subcols(block * COLUMNS, height).transpose(), s, 1.0, Par::Seq);
+            Ok(())
+        })
     });
     out.copy_from_slice(&sums[..d * k]);
     for part in sums.chunks(d * k).skip(1) {

@@ -86,6 +86,7 @@ pub(crate) fn check_corner(points: usize, rows: usize) -> Result<()> {
 
 /// Columns of S side by side: `first` of them all, `width` with the padding to whole registers, `offset` in a packed
 /// array.
+#[derive(Clone, Copy, Default)]
 struct ColumnBlock {
     first: usize,
     width: usize,
@@ -96,9 +97,14 @@ struct ColumnBlock {
 ///
 /// A column that is left over needs no padding. Where entries are widened on the way, few passes with two registers are
 /// best; entries in double precision are best passed by with one register, unless two take all columns at once.
-fn column_blocks(columns: usize, lanes: usize, rows: usize, widened: bool) -> Vec<ColumnBlock> {
-    let mut blocks = Vec::new();
-    let mut first = 0;
+fn column_blocks(
+    blocks: &mut [ColumnBlock; MAX_COLUMNS],
+    columns: usize,
+    lanes: usize,
+    rows: usize,
+    widened: bool,
+) -> &[ColumnBlock] {
+    let (mut count, mut first) = (0, 0);
     while first < columns {
         let left = columns - first;
         let width = match (left, widened) {
@@ -107,10 +113,11 @@ fn column_blocks(columns: usize, lanes: usize, rows: usize, widened: bool) -> Ve
             (_, false) if left <= lanes || columns > 2 * lanes => lanes,
             _ => 2 * lanes,
         };
-        blocks.push(ColumnBlock { first, width, offset: first * rows });
+        blocks[count] = ColumnBlock { first, width, offset: first * rows };
+        count += 1;
         first += width;
     }
-    blocks
+    &blocks[..count]
 }
 
 /// A few columns: every tile is fetched once and used for both of its places.
@@ -126,7 +133,8 @@ fn multiply_thin<M: SymmetricTiles>(
     let side = n.div_ceil(TILE);
     let rows = side * TILE;
     let lanes = simd::lanes(arch);
-    let blocks = column_blocks(columns.len(), lanes, rows, matrix.is_widened());
+    let mut room = [ColumnBlock::default(); MAX_COLUMNS];
+    let blocks = column_blocks(&mut room, columns.len(), lanes, rows, matrix.is_widened());
     let packed_len: usize = blocks.iter().map(|block| block.width * rows).sum();
     let groups = groups(side);
     // Registers are fetched from whole cache lines only where arrays start at one. Rows come in whole tiles, so the parts
@@ -135,7 +143,7 @@ fn multiply_thin<M: SymmetricTiles>(
     let mut sums_buffer = work.take(groups * packed_len + LINE);
     let packed = &mut aligned(&mut packed_buffer)[..packed_len];
     let sums = &mut aligned(&mut sums_buffer)[..groups * packed_len];
-    for block in &blocks {
+    for block in blocks {
         pack(&mut packed[block.offset..block.offset + block.width * rows], s, k, &columns, block);
     }
     let tiles = side * (side + 1) / 2;
@@ -147,15 +155,15 @@ fn multiply_thin<M: SymmetricTiles>(
                 context.check()?;
                 let (i, j) = tile_place(index);
                 match matrix.tile(i, j, scratch) {
-                    Tile::Double(tile) => add_tile(arch, tile, (i, j), &blocks, lanes, packed, sums),
-                    Tile::Single(tile) => add_tile(arch, tile, (i, j), &blocks, lanes, packed, sums),
+                    Tile::Double(tile) => add_tile(arch, tile, (i, j), blocks, lanes, packed, sums),
+                    Tile::Single(tile) => add_tile(arch, tile, (i, j), blocks, lanes, packed, sums),
                 }
             }
             Ok(())
         },
     );
     if done.is_ok() {
-        unpack(out, k, &columns, &blocks, sums, packed_len);
+        unpack(out, k, &columns, blocks, sums, packed_len);
     }
     work.give(packed_buffer);
     work.give(sums_buffer);

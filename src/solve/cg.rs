@@ -4,24 +4,29 @@
 //! one needs no D^{-½}, hence no safeguards for tiny probabilities; every iterate is a descent direction, and since every
 //! vector travels with its image under K̃, K̃s is there at the end.
 
-use super::iterate::inner;
+use super::iterate::{inner, slice_mut};
 use super::{DirectionInfo, NewtonDirection, NewtonPoint, Step};
 use crate::context::Context;
-use crate::data::{row_major, row_major_mut};
+use crate::data::row_major;
 use crate::error::Result;
 use crate::likelihood::Likelihood;
 use crate::parallel::{axpy, xpby};
 use crate::workspace::Workspace;
 use ndarray::Array2;
 
-/// The solver with its vectors, which are allocated once.
+/// One iteration with its vectors, which are allocated once. The product of every step is left to the caller, who may have
+/// several systems to multiply for.
 #[derive(Debug)]
 pub struct ConjugateGradients {
-    r: Array2<f64>,
-    r_image: Array2<f64>,
+    /// What is left of the right-hand side, and its image.
+    pub(super) r: Array2<f64>,
+    pub(super) r_image: Array2<f64>,
     p: Array2<f64>,
     p_image: Array2<f64>,
     q: Array2<f64>,
+    rho: f64,
+    goal: f64,
+    steps: usize,
 }
 
 impl ConjugateGradients {
@@ -29,18 +34,65 @@ impl ConjugateGradients {
     #[must_use]
     pub fn new(points: usize, classes: usize) -> Self {
         let zeros = || Array2::zeros((points, classes));
-        Self { r: zeros(), r_image: zeros(), p: zeros(), p_image: zeros(), q: zeros() }
+        Self { r: zeros(), r_image: zeros(), p: zeros(), p_image: zeros(), q: zeros(), rho: 0.0, goal: 0.0, steps: 0 }
     }
 
-    /// out = a + W b.
-    fn system<L: Likelihood>(
-        point: &NewtonPoint<'_, L>,
-        out: &mut Array2<f64>,
-        a: &[f64],
-        b: &Array2<f64>,
-    ) -> Result<()> {
-        point.likelihood.apply_curvature(point.curvature, out.view_mut(), b.view())?;
-        axpy(row_major_mut("q", &mut out.view_mut())?, 1.0, a);
+    /// Steps made since [`ConjugateGradients::begin`].
+    pub(super) fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// How much is left of the right-hand side, in the norm of K̃.
+    pub(super) fn residual_norm(&self) -> f64 {
+        self.rho.max(0.0).sqrt()
+    }
+
+    /// Starts from zero, with the right-hand side and its image in `r` and `r_image`, to a relative accuracy η.
+    pub(super) fn begin(&mut self, accuracy: f64, step: &mut Step) -> Result<()> {
+        step.s.fill(0.0);
+        step.image.fill(0.0);
+        self.p.assign(&self.r);
+        self.p_image.assign(&self.r_image);
+        self.rho = inner(&self.r, &self.r_image)?;
+        self.goal = accuracy * accuracy * self.rho;
+        self.steps = 0;
+        Ok(())
+    }
+
+    /// Goes along the current direction; `false` if there is nothing left to gain. After `true`, K̃r is to be computed.
+    pub(super) fn advance<L: Likelihood>(
+        &mut self,
+        likelihood: &L,
+        curvature: &L::Curvature,
+        step: &mut Step,
+    ) -> Result<bool> {
+        if self.rho.is_nan() || self.rho <= self.goal {
+            return Ok(false);
+        }
+        likelihood.apply_curvature(curvature, self.q.view_mut(), self.p_image.view())?;
+        axpy(slice_mut(&mut self.q)?, 1.0, row_major("p", &self.p.view())?);
+        let energy = inner(&self.p_image, &self.q)?;
+        // Rounding has eaten the direction: what has been gained so far is kept.
+        if energy.is_nan() || energy <= 0.0 {
+            return Ok(false);
+        }
+        let length = self.rho / energy;
+        axpy(slice_mut(&mut step.s)?, length, row_major("p", &self.p.view())?);
+        axpy(slice_mut(&mut step.image)?, length, row_major("K̃p", &self.p_image.view())?);
+        axpy(slice_mut(&mut self.r)?, -length, row_major("q", &self.q.view())?);
+        self.steps += 1;
+        Ok(true)
+    }
+
+    /// Takes the next direction, once K̃r is there.
+    pub(super) fn turn(&mut self) -> Result<()> {
+        let next = inner(&self.r, &self.r_image)?;
+        let ratio = next / self.rho;
+        self.rho = next;
+        if next > 0.0 {
+            xpby(slice_mut(&mut self.p)?, row_major("r", &self.r.view())?, ratio);
+            xpby(slice_mut(&mut self.p_image)?, row_major("K̃r", &self.r_image.view())?, ratio);
+        }
         Ok(())
     }
 }
@@ -57,40 +109,13 @@ impl<L: Likelihood> NewtonDirection<L> for ConjugateGradients {
         point: &NewtonPoint<'_, L>,
         step: &mut Step,
     ) -> Result<DirectionInfo> {
-        let Self { r, r_image, p, p_image, q } = self;
-        step.s.fill(0.0);
-        step.image.fill(0.0);
-        r.assign(point.r);
-        r_image.assign(point.r_image);
-        let (mut s, mut image) = (step.s.view_mut(), step.image.view_mut());
-        let (s, image) = (row_major_mut("s", &mut s)?, row_major_mut("K̃s", &mut image)?);
-        p.assign(r);
-        p_image.assign(r_image);
-        let mut rho = inner(r, r_image)?;
-        let goal = point.forcing * point.forcing * rho;
-        let mut steps = 0;
-        while steps < point.max_steps && rho > goal {
-            Self::system(point, q, row_major("p", &p.view())?, p_image)?;
-            let energy = inner(p_image, q)?;
-            // Rounding has eaten the direction: what has been gained so far is kept.
-            if energy.is_nan() || energy <= 0.0 {
-                break;
-            }
-            let length = rho / energy;
-            axpy(s, length, row_major("p", &p.view())?);
-            axpy(image, length, row_major("K̃p", &p_image.view())?);
-            axpy(row_major_mut("r", &mut r.view_mut())?, -length, row_major("q", &q.view())?);
-            point.prior.apply(context, work, r_image.view_mut(), r.view())?;
-            steps += 1;
-            let next = inner(r, r_image)?;
-            if next.is_nan() || next <= 0.0 {
-                break;
-            }
-            let ratio = next / rho;
-            xpby(row_major_mut("p", &mut p.view_mut())?, row_major("r", &r.view())?, ratio);
-            xpby(row_major_mut("K̃p", &mut p_image.view_mut())?, row_major("K̃r", &r_image.view())?, ratio);
-            rho = next;
+        self.r.assign(point.r);
+        self.r_image.assign(point.r_image);
+        self.begin(point.forcing, step)?;
+        while self.steps < point.max_steps && self.advance(point.likelihood, point.curvature, step)? {
+            point.prior.apply(context, work, self.r_image.view_mut(), self.r.view())?;
+            self.turn()?;
         }
-        Ok(DirectionInfo { products: steps, steps, rank: 0 })
+        Ok(DirectionInfo { products: self.steps, steps: self.steps, rank: 0 })
     }
 }

@@ -20,6 +20,7 @@ mod preconditioned;
 mod preconditioner;
 mod root;
 mod symmetrised;
+mod systems;
 
 pub use cg::ConjugateGradients;
 pub use direction::{DirectionInfo, NewtonDirection, NewtonPoint, Step};
@@ -29,3 +30,4 @@ pub use lbfgs::lbfgs;
 pub use newton::newton;
 pub use preconditioned::PreconditionedCg;
 pub use symmetrised::SymmetrisedCg;
+pub use systems::{LinearSystem, SystemInfo, solve_systems};

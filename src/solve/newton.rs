@@ -70,6 +70,6 @@ impl Forcing {
         let wanted = self.before.map_or(self.first, |before| norm / before);
         self.before = Some(norm);
         // Not more accurate than the goal of the whole fit warrants.
-        wanted.max(0.1 * self.tol / residual).clamp(Self::SMALLEST, self.first)
+        wanted.max(0.1 * self.tol / residual).clamp(Self::SMALLEST.min(self.first), self.first)
     }
 }
