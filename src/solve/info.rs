@@ -25,7 +25,7 @@ pub struct SolveParams {
     pub max_steps: usize,
     /// Largest number of inner steps for one linear system (k₂ in seed 000).
     pub max_inner_steps: usize,
-    /// Largest number of products with K̃; what has been started is finished.
+    /// Largest number of products with K̃.
     pub max_products: usize,
     /// Accuracy η of the first systems; later ones are solved as well as the progress warrants.
     pub first_forcing: f64,

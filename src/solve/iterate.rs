@@ -97,8 +97,9 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
     /// Decides whether to go on; before it claims convergence, u = K̃α is computed afresh.
     pub(crate) fn next(&mut self, context: &Context) -> Result<Next> {
         self.report(context);
+        // One product is kept back for u.
         let mut exhausted = self.info.steps >= self.params.max_steps
-            || self.info.products >= self.params.max_products
+            || self.info.products + 1 >= self.params.max_products
             || self.watch.stalled(&self.info);
         loop {
             let good = self.info.residual <= self.params.tol;

@@ -37,7 +37,7 @@ pub fn newton<L: Likelihood>(
             r: &iterate.r,
             r_image: &iterate.r_image,
             forcing: forcing.next(iterate.squared_norm()?, iterate.info.residual.min(change)),
-            max_steps: params.max_inner_steps.min(params.max_products.saturating_sub(iterate.info.products)),
+            max_steps: params.max_inner_steps.min(params.max_products.saturating_sub(iterate.info.products + 1)),
         };
         let found = direction.solve(context, &mut iterate.work, &point, &mut step)?;
         iterate.info.inner_steps += found.steps;

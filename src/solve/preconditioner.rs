@@ -27,6 +27,8 @@ use rayon::prelude::*;
 const MOST_UNKNOWNS: usize = 1600;
 /// Setting up may cost as much as so many products.
 pub(super) const SETUP_PRODUCTS: f64 = 4.0;
+/// A smaller rank than this is not worth a trial.
+const SMALLEST_RANK: usize = 8;
 /// A part of M is left out when its variance is so small beside the 1 of I + Vᵀ K̃ V.
 const NEGLIGIBLE: f64 = 1e-4;
 /// Partial sums of LᵀB.
@@ -48,7 +50,7 @@ impl PriorApproximation {
     pub(super) fn new(context: &Context, work: &mut Workspace, prior: &JointPrior) -> Result<Option<Self>> {
         let [matrix] = prior.blocks().matrices() else { return Ok(None) };
         let most = Self::affordable_rank(prior, matrix.cost_per_column());
-        if most < 2 {
+        if most < SMALLEST_RANK {
             return Ok(None);
         }
         let largest = prior.blocks().blocks().iter().map(|block| block.variance).fold(0.0, f64::max);

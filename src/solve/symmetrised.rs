@@ -117,7 +117,7 @@ impl<L: Likelihood> NewtonDirection<L> for SymmetrisedCg {
         Zip::from(&mut *rho).and(point.r).and(v.root()).and(&preconditioner).for_each(|rho, r, root, free| {
             *rho = if *free > 0.0 { r / root } else { 0.0 };
         });
-        if any_tiny {
+        if any_tiny && point.max_steps > 0 {
             // t = r at the tiny entries gives s = A t there, with A = I − D P_cls, and moves to the right-hand side.
             Zip::from(&mut *q).and(point.r).and(&preconditioner).for_each(|t, r, free| {
                 *t = if *free > 0.0 { 0.0 } else { *r };
@@ -135,7 +135,7 @@ impl<L: Likelihood> NewtonDirection<L> for SymmetrisedCg {
         let mut rz = inner(rho, z)?;
         let goal = point.forcing * point.forcing * inner(rho, rho)?;
         let mut steps = 0;
-        while steps < point.max_steps && rz > 0.0 && inner(rho, rho)? > goal {
+        while steps + products < point.max_steps && rz > 0.0 && inner(rho, rho)? > goal {
             v.apply(root_p, p)?;
             point.prior.apply(context, work, image.view_mut(), root_p.view())?;
             steps += 1;
