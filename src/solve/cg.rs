@@ -42,6 +42,11 @@ impl ConjugateGradients {
         self.steps
     }
 
+    /// Whether the accuracy has been reached.
+    pub(super) fn is_done(&self) -> bool {
+        self.rho <= self.goal
+    }
+
     /// How much is left of the right-hand side, in the norm of K̃.
     pub(super) fn residual_norm(&self) -> f64 {
         self.rho.max(0.0).sqrt()
@@ -66,7 +71,7 @@ impl ConjugateGradients {
         curvature: &L::Curvature,
         step: &mut Step,
     ) -> Result<bool> {
-        if self.rho.is_nan() || self.rho <= self.goal {
+        if self.rho.is_nan() || self.is_done() {
             return Ok(false);
         }
         likelihood.apply_curvature(curvature, self.q.view_mut(), self.p_image.view())?;

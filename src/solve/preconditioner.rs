@@ -6,7 +6,7 @@
 //! (I + Vᵀ K̂ V)⁻¹ = I − Vᵀ G (I + Gᵀ W G)⁻¹ Gᵀ V,
 //!
 //! positive definite for every K̂, with a system of C(r + 1) unknowns. It is for the symmetric system of
-//! [`super::preconditioned`], where it takes no product of its own; in the inner product of K̃ it would double their number, and
+//! [`super::low_rank_cg`], where it takes no product of its own; in the inner product of K̃ it would double their number, and
 //! be positive definite only with a bound on K̃ − K̂.
 
 use super::low_rank::LowRank;
@@ -34,9 +34,9 @@ const NEGLIGIBLE: f64 = 1e-4;
 /// Partial sums of LᵀB.
 const PARTS: usize = 16;
 
-/// The approximation of the prior: made once for a kernel, used at every Newton step.
+/// K̂, made once for a kernel and used at every Newton step and in every fold.
 #[derive(Debug)]
-pub(super) struct PriorApproximation {
+pub struct LowRankPrior {
     /// L and, with intercepts, a column of ones: n × m.
     features: Array2<f64>,
     /// How a feature's coefficients go to the classes: R for those of M, σ I for the intercept.
@@ -45,12 +45,13 @@ pub(super) struct PriorApproximation {
     diagonal_loadings: bool,
 }
 
-impl PriorApproximation {
-    /// `None` where no rank pays: several kernel matrices, or too many classes.
-    pub(super) fn new(context: &Context, work: &mut Workspace, prior: &JointPrior) -> Result<Option<Self>> {
+impl LowRankPrior {
+    /// `None` where no rank pays: several kernel matrices, too many classes, or no room.
+    pub fn new(context: &Context, work: &mut Workspace, prior: &JointPrior) -> Result<Option<Self>> {
         let [matrix] = prior.blocks().matrices() else { return Ok(None) };
         let most = Self::affordable_rank(prior, matrix.cost_per_column());
-        if most < SMALLEST_RANK {
+        let unknowns = prior.classes() * (most + 1);
+        if most < SMALLEST_RANK || !context.has_room(8 * (unknowns * (2 * unknowns + prior.points())) as u64) {
             return Ok(None);
         }
         let largest = prior.blocks().blocks().iter().map(|block| block.variance).fold(0.0, f64::max);
@@ -79,7 +80,8 @@ impl PriorApproximation {
     }
 
     /// Number of features m.
-    pub(super) fn rank(&self) -> usize {
+    #[must_use]
+    pub fn rank(&self) -> usize {
         self.features.ncols()
     }
 
@@ -124,11 +126,10 @@ pub(super) struct Preconditioner {
 }
 
 impl Preconditioner {
-    pub(super) fn new(context: &Context, approximation: &PriorApproximation, root: &CurvatureRoot) -> Result<Self> {
+    pub(super) fn new(context: &Context, approximation: &LowRankPrior, root: &CurvatureRoot) -> Result<Self> {
         let (n, classes) = root.root().dim();
         let m = approximation.rank();
         let unknowns = classes * m;
-        context.plan_memory("a preconditioner", 8 * (unknowns * (2 * unknowns + n)) as u64)?;
         // W_i = D_i − D_i 1 1ᵀ D_i / Σ: the second part is −Uᵀ U with rows U_i = D_i ⊗ L_i / √Σ.
         let mut coupled = vec![0.0; n * unknowns];
         coupled.par_chunks_mut(unknowns).enumerate().for_each(|(i, row)| {
@@ -170,7 +171,7 @@ impl Preconditioner {
     /// z = (I + Vᵀ K̂ V)⁻¹ b; `scratch` is overwritten.
     pub(super) fn apply(
         &mut self,
-        approximation: &PriorApproximation,
+        approximation: &LowRankPrior,
         root: &CurvatureRoot,
         z: &mut Array2<f64>,
         b: &Array2<f64>,
@@ -231,7 +232,7 @@ impl Preconditioner {
     }
 }
 
-impl PriorApproximation {
+impl LowRankPrior {
     /// The matrix over unknowns (a, j) from that over (class, feature): loadings on both sides.
     fn load(&self, entry: impl Fn(usize, usize) -> f64 + Sync, classes: usize, m: usize) -> Mat<f64> {
         let unknowns = classes * m;

@@ -1,7 +1,8 @@
 //! Many linear systems (I + W K̃) x = b at once: one for every fold of a cross-validation, each with its own W, right-hand
 //! side and accuracy. All that are not done yet share every product.
 
-use super::{ConjugateGradients, Step};
+use super::low_rank_cg::{Curved, LowRankCg};
+use super::{ConjugateGradients, LowRankPrior, Step};
 use crate::context::Context;
 use crate::data::{check_shape, row_major, row_major_mut, view, view_mut};
 use crate::error::Result;
@@ -33,71 +34,144 @@ pub struct SystemInfo {
     pub steps: usize,
     /// Whether the accuracy was reached.
     pub converged: bool,
-    /// The norm of what is left of b, in the norm of K̃.
+    /// The norm of what is left of b, in the norm of K̃; with a preconditioner, a bound on the error.
     pub residual: f64,
 }
 
 /// Solves all systems, to the accuracy of each, in at most `max_steps` steps. A system that is done takes no further part
-/// in the products. Every solution comes with its image under K̃.
+/// in the products. Every solution comes with its image under K̃. With an approximation of the prior they are
+/// preconditioned.
 pub fn solve_systems<L: Likelihood>(
     context: &Context,
     work: &mut Workspace,
     prior: &JointPrior,
     systems: &[LinearSystem<'_, L>],
+    approximation: Option<&LowRankPrior>,
     max_steps: usize,
 ) -> Result<Vec<(Step, SystemInfo)>> {
     let shape = (prior.points(), prior.classes());
-    let mut states = Vec::with_capacity(systems.len());
     for system in systems {
         check_shape("the rows of a right-hand side must be the points", shape.0, system.b.nrows())?;
         check_shape("the columns of a right-hand side must be the classes", shape.1, system.b.ncols())?;
-        let mut cg = ConjugateGradients::new(shape.0, shape.1);
-        cg.r.assign(&system.b);
-        states.push((cg, Step::zeros(shape.0, shape.1)));
     }
-    let mut active: Vec<usize> = (0..systems.len()).collect();
-    multiply(context, work, prior, &mut states, &active)?;
-    for (system, (cg, step)) in systems.iter().zip(&mut states) {
-        cg.begin(system.accuracy, step)?;
-    }
-    let mut converged = vec![false; systems.len()];
+    let mut runs = start(context, work, prior, systems, approximation)?;
+    let mut active: Vec<usize> = (0..runs.len()).collect();
     for _ in 0..max_steps {
         let mut going = Vec::with_capacity(active.len());
         for &k in &active {
-            let (cg, step) = &mut states[k];
-            if cg.advance(systems[k].likelihood, systems[k].curvature, step)? {
+            if runs[k].advance(&systems[k])? {
                 going.push(k);
-            } else {
-                converged[k] = true;
             }
         }
         active = going;
         if active.is_empty() {
             break;
         }
-        multiply(context, work, prior, &mut states, &active)?;
+        multiply(context, work, prior, &mut runs, &active)?;
         for &k in &active {
-            states[k].0.turn()?;
+            runs[k].turn(approximation)?;
         }
     }
-    let info = |(k, (cg, step)): (usize, (ConjugateGradients, Step))| {
-        let info = SystemInfo { steps: cg.steps(), converged: converged[k], residual: cg.residual_norm() };
-        (step, info)
-    };
-    Ok(states.into_iter().enumerate().map(info).collect())
+    Ok(runs.into_iter().map(Run::finish).collect())
 }
 
-/// K̃r for the given systems, side by side in one product.
+/// One system on its way.
+struct Run {
+    iteration: Iteration,
+    step: Step,
+}
+
+enum Iteration {
+    Plain(Box<ConjugateGradients>),
+    Preconditioned(Box<(LowRankCg, Curved)>),
+}
+
+/// Multiplies all right-hand sides, and starts the iterations.
+fn start<L: Likelihood>(
+    context: &Context,
+    work: &mut Workspace,
+    prior: &JointPrior,
+    systems: &[LinearSystem<'_, L>],
+    approximation: Option<&LowRankPrior>,
+) -> Result<Vec<Run>> {
+    let shape = (prior.points(), prior.classes());
+    let plain = |system: &LinearSystem<'_, L>| {
+        let mut cg = ConjugateGradients::new(shape.0, shape.1);
+        cg.r.assign(&system.b);
+        Run { iteration: Iteration::Plain(Box::new(cg)), step: Step::zeros(shape.0, shape.1) }
+    };
+    let mut runs: Vec<Run> = systems.iter().map(plain).collect();
+    let all: Vec<usize> = (0..runs.len()).collect();
+    multiply(context, work, prior, &mut runs, &all)?;
+    for (system, run) in systems.iter().zip(&mut runs) {
+        let Iteration::Plain(cg) = &mut run.iteration else { continue };
+        if let Some(approximation) = approximation {
+            let mut curved = Curved::new(context, approximation, system.likelihood, system.curvature)?;
+            let mut low_rank = LowRankCg::new(shape.0, shape.1);
+            let b = (cg.r.view(), cg.r_image.view());
+            low_rank.begin(approximation, &mut curved, b, system.accuracy, &mut run.step)?;
+            run.iteration = Iteration::Preconditioned(Box::new((low_rank, curved)));
+        } else {
+            cg.begin(system.accuracy, &mut run.step)?;
+        }
+    }
+    Ok(runs)
+}
+
+impl Run {
+    /// Gets the next product ready; `false` if there is nothing left to gain.
+    fn advance<L: Likelihood>(&mut self, system: &LinearSystem<'_, L>) -> Result<bool> {
+        match &mut self.iteration {
+            Iteration::Plain(cg) => cg.advance(system.likelihood, system.curvature, &mut self.step),
+            Iteration::Preconditioned(both) => both.0.advance(&both.1),
+        }
+    }
+
+    /// Goes on, once the product is there.
+    fn turn(&mut self, approximation: Option<&LowRankPrior>) -> Result<()> {
+        match (&mut self.iteration, approximation) {
+            (Iteration::Plain(cg), _) => cg.turn(),
+            (Iteration::Preconditioned(both), Some(approximation)) => {
+                let (cg, curved) = both.as_mut();
+                cg.turn(approximation, curved, &mut self.step)
+            }
+            (Iteration::Preconditioned(_), None) => Ok(()),
+        }
+    }
+
+    /// What is multiplied, and where the product goes.
+    fn product(&mut self) -> (&Array2<f64>, &mut Array2<f64>) {
+        match &mut self.iteration {
+            Iteration::Plain(cg) => (&cg.r, &mut cg.r_image),
+            Iteration::Preconditioned(both) => (&both.0.root_p, &mut both.0.image),
+        }
+    }
+
+    fn finish(self) -> (Step, SystemInfo) {
+        let info = match &self.iteration {
+            Iteration::Plain(cg) => {
+                SystemInfo { steps: cg.steps(), converged: cg.is_done(), residual: cg.residual_norm() }
+            }
+            Iteration::Preconditioned(both) => {
+                let cg = &both.0;
+                SystemInfo { steps: cg.steps(), converged: cg.is_done(), residual: cg.residual_norm() }
+            }
+        };
+        (self.step, info)
+    }
+}
+
+/// The products of the given systems, side by side in one.
 fn multiply(
     context: &Context,
     work: &mut Workspace,
     prior: &JointPrior,
-    states: &mut [(ConjugateGradients, Step)],
+    runs: &mut [Run],
     active: &[usize],
 ) -> Result<()> {
     if let [k] = active {
-        let cg = &mut states[*k].0;
-        return prior.apply(context, work, cg.r_image.view_mut(), cg.r.view());
+        let (s, out) = runs[*k].product();
+        return prior.apply(context, work, out.view_mut(), s.view());
     }
     let (n, classes) = (prior.points(), prior.classes());
     let shape = (n, classes * active.len());
@@ -107,11 +181,11 @@ fn multiply(
     let (mut together, mut product) = (work.take(shape.0 * shape.1), work.take(shape.0 * shape.1));
     let mut all = || {
         for (place, &k) in active.iter().enumerate() {
-            copy_in(&mut together, &states[k].0.r, shape.1, place)?;
+            copy_in(&mut together, runs[k].product().0, shape.1, place)?;
         }
         prior.apply(context, work, view_mut(shape, &mut product)?, view(shape, &together)?)?;
         for (place, &k) in active.iter().enumerate() {
-            copy_out(&mut states[k].0.r_image, &product, shape.1, place)?;
+            copy_out(runs[k].product().1, &product, shape.1, place)?;
         }
         Ok(())
     };
