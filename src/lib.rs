@@ -15,7 +15,7 @@
 //! | [`Mixing`](prior::Mixing) | how independent functions become class functions | [`prior`] |
 //! | [`Likelihood`](likelihood::Likelihood) | how class functions explain the targets | [`likelihood`] |
 //!
-//! The other modules: [`data`] (inputs, targets, scaling), [`solve`] (Newton's method and its linear systems), [`model`]
+//! The other modules: [`data`] (inputs, targets, scaling), [`solve`] (Newton's method, L-BFGS, linear systems), [`model`]
 //! (description, fit, prediction), [`context`] (threads, interrupts, progress), [`parallel`] (sums in a fixed order),
 //! [`error`].
 //!

@@ -70,7 +70,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     solver : {"auto", "newton-cg", "lbfgs", "newton-cg-symmetric", "exact"}, default="auto"
         "newton-cg" is Newton's method with conjugate gradients, preconditioned where that pays; "lbfgs" takes less for
         many classes; "newton-cg-symmetric" is kept as a reference. All three take products with the kernel matrix only.
-        "exact" factorises it, which takes O(C n³), for classes without a hierarchy. "auto" is "lbfgs" from 32 classes
+        "exact" factorises it, which takes O(C n³), for classes without a hierarchy. "auto" is "lbfgs" from 16 classes
         on and else "newton-cg"; `fit_info_` says which it was.
     solver_options : dict, default=None
         Budgets and details: max_steps (1000), max_cg_steps for one linear system (500), max_products with the kernel
@@ -203,7 +203,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, ensure_min_samples=2
         )
-        hierarchy = None if self.hierarchy is None else Hierarchy.parse(self.hierarchy)
+        hierarchy = None if self.hierarchy is None else _sorted(Hierarchy.parse(self.hierarchy))
         classes, targets = _encode(y) if hierarchy is None else _encode_leaves(y, hierarchy)
         units = Units.of_classes(classes.tolist()) if hierarchy is None else Units.of_nodes(hierarchy)
         plan = plan_kernels(self.kernel, self.share, units)
@@ -393,6 +393,13 @@ def _encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     if len(classes) < 2:
         raise ValueError(f"y has one class only, {classes.tolist()}; a classifier needs at least 2 classes")
     return classes, labels.astype(np.int64)
+
+
+def _sorted(hierarchy: Hierarchy) -> Hierarchy:
+    """Put the classes in order, as scikit-learn has them; paths stay as they are beside plain labels."""
+    if len({isinstance(label, tuple) for label in hierarchy.classes}) > 1:
+        return hierarchy
+    return hierarchy.with_classes(sorted(hierarchy.classes))
 
 
 def _encode_leaves(y: NDArray[Any], hierarchy: Hierarchy) -> tuple[NDArray[Any], NDArray[Any]]:

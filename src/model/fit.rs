@@ -29,8 +29,8 @@ pub enum Solver {
 }
 
 /// From so many classes on L-BFGS is taken: a preconditioner that couples them all would be too large, and the curvature
-/// of the few directions that matter is known to the first metric of L-BFGS.
-const MANY_CLASSES: usize = 32;
+/// of the few directions that matter is known to the first metric of L-BFGS. Measured: `benches/results/fit.md`.
+const MANY_CLASSES: usize = 16;
 
 impl Solver {
     /// The solver for a prior, and why.

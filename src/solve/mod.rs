@@ -1,8 +1,14 @@
 //! Solvers for the fit at fixed hyperparameters: minimise Φ(α) = Σ_i w_i ℓ_i(u_i) + ½⟨α, u⟩, u = K̃α.
 //!
-//! Newton's method ([`newton`]) is written once; how its linear systems (I + W K̃) s = r are solved is a
-//! [`NewtonDirection`]: conjugate gradients in the inner product of K̃ ([`ConjugateGradients`]) or Cholesky factors
-//! ([`ExactDirection`]).
+//! [`newton`] is Newton's method; how its linear systems (I + W K̃) s = r are solved is a [`NewtonDirection`]:
+//!
+//! - [`ConjugateGradients`]: in the inner product of K̃;
+//! - [`PreconditionedCg`]: the same or, where it pays, the symmetric form with a low-rank preconditioner;
+//! - [`SymmetrisedCg`]: the system and the diagonal preconditioner of seed 000, for reference;
+//! - [`ExactDirection`]: Cholesky factors, for checking.
+//!
+//! [`lbfgs`] is L-BFGS in the space of functions. [`solve_systems`] solves linear systems of several folds side by side. All
+//! of them move a pair (α, u = K̃α) and share its stopping rules.
 
 mod cg;
 mod direction;
