@@ -29,7 +29,7 @@ pub enum Solver {
 }
 
 /// From so many classes on L-BFGS is taken: a preconditioner that couples them all would be too large, and the curvature
-/// of the few directions that matter is known to the first metric of L-BFGS. Measured: `benches/results/fit.md`.
+/// of the few directions that matter is known to the first metric of L-BFGS. Measured with `make bench-fit`.
 const MANY_CLASSES: usize = 16;
 
 impl Solver {

@@ -7,7 +7,7 @@ use crate::parallel::update;
 use crate::workspace::Workspace;
 use ndarray::Array2;
 
-/// L, and what it leaves out.
+/// L.
 #[derive(Debug)]
 pub(super) struct LowRank {
     /// n × r.

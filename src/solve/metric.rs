@@ -37,7 +37,7 @@ pub(super) struct Metric<'a> {
     leading: LeadingVectors,
     /// 1ᵀq_j.
     sums: Vec<f64>,
-    /// q_ij², n × r, row-major: how much every point counts in W̄.
+    /// For every q its squares: how much every point counts in W̄.
     pooling: Vec<Vec<f64>>,
     /// The diagonal part of W̄ for every q.
     pooled: Vec<Vec<f64>>,
