@@ -1,7 +1,8 @@
 //! How close every product comes to what the machine can do.
 //!
 //! `cargo bench --bench kernel_products` measures the machine (memory, cache, arithmetic, exponentials) and then every
-//! representation with 1 to 60 columns, in the same run, and prints a table. Figures are medians.
+//! representation with 1 to 60 columns, in the same run, and prints a table. Figures are medians; one thread
+//! and two are compared by the fastest of three.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
@@ -237,8 +238,12 @@ fn main() -> Result<()> {
         ("matrix-free, 10 columns", &free, 10),
     ];
     for (name, operator, k) in operators {
-        let one = time_product(&Context::new(Some(1))?, operator, k);
-        let two = time_product(&Context::new(Some(2))?, operator, k);
+        // In turns, and the fastest of them: what else the machine does must not look like a loss of one of the two.
+        let (mut one, mut two) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..3 {
+            one = one.min(time_product(&Context::new(Some(1))?, operator, k));
+            two = two.min(time_product(&Context::new(Some(2))?, operator, k));
+        }
         println!("| {name} | {:.2} | {:.2} | {:.2} |", 1e3 * one, 1e3 * two, one / two);
     }
     Ok(())

@@ -5,7 +5,7 @@
 - `data`: the name of a data set; `rows`: take so many training rows only, at random; `standardise`: scale the columns;
   `documents`, `classes`: the size of the synthetic set,
 - `method`: one of METHODS, and `options`, its arguments,
-- `repeats`: fit so often and give the fastest.
+- `repeats`: fit so often and give the fastest; `turn` only tells one such fit from another.
 """
 
 from __future__ import annotations
