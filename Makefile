@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit check-unsafe clean
+.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit bench-hierarchy check-unsafe clean
 
 demo: build
 	$(BIN)/python examples/digits.py
@@ -50,6 +50,11 @@ bench-products: build
 bench-fit: $(VENV)/ready
 	$(BIN)/maturin develop --quiet --release --extras bench
 	$(BIN)/python benches/peers/fit.py $(ARGS)
+
+# Flat and tree priors against scikit-learn and hiclass, and 5000 classes; writes benches/results/hierarchy.md.
+bench-hierarchy: $(VENV)/ready
+	$(BIN)/maturin develop --quiet --release --extras bench
+	$(BIN)/python benches/peers/hierarchy.py $(ARGS)
 
 # The unsafe code (src/simd.rs) and what calls it, under valgrind. x86-64 Linux; needs valgrind.
 check-unsafe:

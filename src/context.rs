@@ -1,5 +1,6 @@
 //! What a piece of work carries along: its threads, its memory limit, the flag that interrupts it, and who listens.
 
+use crate::cv::Member;
 use crate::error::{Error, Result};
 use crate::memory;
 use std::sync::Arc;
@@ -20,6 +21,15 @@ pub enum Progress {
         /// max|α + g|, the measure of convergence.
         residual: f64,
     },
+    /// The cross-validation criterion has been evaluated.
+    Evaluation {
+        /// Evaluations made so far.
+        evaluation: usize,
+        /// Ψ.
+        value: f64,
+        /// The largest entry of its gradient.
+        slope: f64,
+    },
 }
 
 /// Asks work in another thread to stop; cloning gives another handle on the same flag.
@@ -30,6 +40,11 @@ impl Interrupt {
     /// Makes the work return [`Error::Interrupted`] at its next check, well within a second.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the request back, once what was to be stopped has ended.
+    pub fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 
     /// Whether it has been asked to stop.
@@ -48,6 +63,8 @@ pub struct Context {
     interrupt: Interrupt,
     memory_limit: Option<u64>,
     listener: Option<Listener>,
+    /// Where products of this piece of work meet those of others.
+    member: Option<Member>,
 }
 
 impl std::fmt::Debug for Context {
@@ -74,13 +91,35 @@ impl Context {
             .thread_name(|i| format!("nuptse-{i}"))
             .build()
             .map_err(|error| Error::Threads { threads, reason: error.to_string() })?;
-        Ok(Self { pool: Arc::new(pool), interrupt: Interrupt::default(), memory_limit: None, listener: None })
+        Ok(Self {
+            pool: Arc::new(pool),
+            interrupt: Interrupt::default(),
+            memory_limit: None,
+            listener: None,
+            member: None,
+        })
     }
 
     /// The same threads for another piece of work, with its own interrupt flag, limit and listener.
     #[must_use]
     pub fn renewed(&self) -> Self {
-        Self { pool: Arc::clone(&self.pool), interrupt: Interrupt::default(), memory_limit: None, listener: None }
+        Self { interrupt: Interrupt::default(), memory_limit: None, listener: None, member: None, ..self.clone() }
+    }
+
+    /// The same without anybody who listens.
+    #[must_use]
+    pub fn without_listener(&self) -> Self {
+        Self { listener: None, ..self.clone() }
+    }
+
+    /// A part of this work that runs on one thread of its own, and shares its products with others.
+    pub(crate) fn alone_at(&self, member: Member) -> Result<Self> {
+        Ok(Self { pool: Self::new(Some(1))?.pool, member: Some(member), listener: None, ..self.clone() })
+    }
+
+    /// Where products meet those of others.
+    pub(crate) fn member(&self) -> Option<&Member> {
+        self.member.as_ref()
     }
 
     /// Limits the bytes that kernel matrices may take; without it, what the machine has left is the limit.

@@ -80,6 +80,53 @@ pub enum Error {
         /// The sum found.
         sum: f64,
     },
+    /// A point whose class could be none.
+    #[error("the set of classes of point {row} is empty or not there; name at least one class for every point")]
+    EmptyClassSet {
+        /// The point.
+        row: usize,
+    },
+    /// An input is in a group that has no weight.
+    #[error("an input is in group {group}, but there are {groups} weights; number the groups from 0")]
+    UnknownGroup {
+        /// The group.
+        group: usize,
+        /// The number of weights.
+        groups: usize,
+    },
+    /// Not enough folds, or more than there are points.
+    #[error(
+        "{folds} fold(s) for {points} points; a cross-validation needs at least 2, and at most one for every point"
+    )]
+    TooFewFolds {
+        /// The number of folds.
+        folds: usize,
+        /// The number of points.
+        points: usize,
+    },
+    /// A fold without points.
+    #[error("fold {fold} holds out no point; number the folds from 0, without gaps")]
+    EmptyFold {
+        /// The fold.
+        fold: usize,
+    },
+    /// A defect of this crate.
+    #[error("internal error: a thread has panicked; please report it")]
+    Panicked,
+    /// A decision that needs a tree over the classes.
+    #[error("{what} needs classes that are the leaves of a tree; give the model a hierarchy")]
+    NeedsTree {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A kernel names an input that is not there.
+    #[error("a kernel is to use column {column}, but X has {columns} columns; number them from 0")]
+    UnknownColumn {
+        /// The column asked for.
+        column: usize,
+        /// The number of columns.
+        columns: usize,
+    },
     /// A sample weight is negative or not finite.
     #[error("sample weight {value} of point {row} must be finite and not negative")]
     InvalidWeight {

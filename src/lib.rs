@@ -15,8 +15,9 @@
 //! | [`Mixing`](prior::Mixing) | how independent functions become class functions | [`prior`] |
 //! | [`Likelihood`](likelihood::Likelihood) | how class functions explain the targets | [`likelihood`] |
 //!
-//! The other modules: [`data`] (inputs, targets, scaling), [`solve`] (Newton's method, L-BFGS, linear systems), [`model`]
-//! (description, fit, prediction), [`context`] (threads, interrupts, progress), [`parallel`] (sums in a fixed order),
+//! The other modules: [`cv`] (the cross-validation criterion and its gradient), [`learn`] (hyperparameters from it),
+//! [`data`] (inputs, targets, scaling), [`solve`] (Newton's method, L-BFGS, linear systems), [`model`]
+//! (description, fit, prediction, decisions), [`metrics`] (scores of predictions), [`context`] (threads, interrupts, progress), [`parallel`] (sums in a fixed order),
 //! [`error`].
 //!
 //! Vectors over (point, class) are n × C arrays, row-major: the classes of one point lie side by side. The model is
@@ -43,11 +44,14 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod context;
+pub mod cv;
 pub mod data;
 pub mod error;
 pub mod kernel;
+pub mod learn;
 pub mod likelihood;
 mod memory;
+pub mod metrics;
 pub mod model;
 pub mod parallel;
 pub mod prior;

@@ -1,9 +1,12 @@
-//! Buffers that outlive a product, so that nothing is allocated inside a loop.
+//! What outlives a product: buffers, so that nothing is allocated inside a loop, and a clock.
+
+use std::time::{Duration, Instant};
 
 /// A stock of buffers: taken, used, given back.
 #[derive(Debug, Default)]
 pub struct Workspace {
     free: Vec<Vec<f64>>,
+    mixing_time: Duration,
 }
 
 impl Workspace {
@@ -15,6 +18,17 @@ impl Workspace {
         let mut buffer = fit.map_or_else(|| Vec::with_capacity(len), |i| self.free.swap_remove(i));
         buffer.resize(len, 0.0);
         buffer
+    }
+
+    /// Adds the time since `begun` to what was spent on the way between functions and classes.
+    pub(crate) fn spent_mixing(&mut self, begun: Instant) {
+        self.mixing_time += begun.elapsed();
+    }
+
+    /// What was spent on the way between functions and classes, in all products so far.
+    #[must_use]
+    pub fn mixing_time(&self) -> Duration {
+        self.mixing_time
     }
 
     /// Returns a buffer to the stock.

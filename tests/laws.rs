@@ -7,8 +7,8 @@ mod support;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use nuptse::data::Inputs;
 use nuptse::kernel::{
-    Covariance, DenseOperator, KernelOperator, Linear, Parameter, PointwiseCovariance, Precision, Precomputed, Rbf,
-    Shuffle,
+    Covariance, DenseOperator, KernelOperator, Linear, OnColumns, Parameter, PointwiseCovariance, Precision,
+    Precomputed, Rbf, Shuffle, WeightedLinear,
 };
 use nuptse::likelihood::Softmax;
 use nuptse::model::ModelSpec;
@@ -199,6 +199,39 @@ fn linear_on_dense_rows_few_and_many_inputs() {
 #[test]
 fn linear_on_sparse_rows() {
     check_all(&Linear, |random, n| random.sparse(n, 40), inner);
+}
+
+#[test]
+fn a_kernel_of_some_columns_is_that_of_inputs_which_have_no_others() {
+    let columns = vec![4, 0, 2];
+    let pick = |row: &[f64]| -> Vec<f64> { columns.iter().map(|&column| row[column]).collect() };
+    let widths = [0.4, 2.0, 1.1];
+    let rbf = OnColumns::new(columns.clone(), Arc::new(Rbf::per_input(widths.to_vec()).unwrap()));
+    let linear = OnColumns::new(columns.clone(), Arc::new(Linear));
+    for x in [Random::new(7).dense(65, 5), Random::new(8).sparse(65, 5)] {
+        let reference = matrix(&x, |a, b| gaussian(&widths)(&pick(a), &pick(b)));
+        check_kernel_operator_laws(&context(), &rbf, &x, &reference, 3);
+        let reference = matrix(&x, |a, b| inner(&pick(a), &pick(b)));
+        check_kernel_operator_laws(&context(), &linear, &x, &reference, 3);
+        let wrong = OnColumns::new(vec![0, 5], Arc::new(Linear)).operator(&context(), &x, Precision::Double);
+        assert_eq!(wrong.unwrap_err(), Error::UnknownColumn { column: 5, columns: 5 });
+    }
+}
+
+#[test]
+fn linear_with_a_weight_for_every_group_of_inputs() {
+    let groups = vec![1, 0, 1, 2, 0];
+    let weights = [0.3, 2.0, 1.4];
+    let kernel = WeightedLinear::new(groups.clone(), weights.to_vec()).unwrap();
+    for x in [Random::new(7).dense(65, 5), Random::new(8).sparse(65, 5)] {
+        let entry = |a: &[f64], b: &[f64]| (0..5).map(|j| weights[groups[j]] * a[j] * b[j]).sum();
+        let reference = matrix(&x, entry);
+        for k in [1, 3, 150] {
+            check_kernel_operator_laws(&context(), &kernel, &x, &reference, k);
+        }
+    }
+    assert_eq!(WeightedLinear::new(vec![0, 2], vec![1.0; 2]), Err(Error::UnknownGroup { group: 2, groups: 2 }));
+    assert!(matches!(WeightedLinear::new(vec![0], vec![0.0]), Err(Error::InvalidParameter { .. })));
 }
 
 #[test]

@@ -48,6 +48,7 @@ fn systems<'a>(parts: &'a [Fold], accuracy: &[f64]) -> Vec<LinearSystem<'a, Soft
         curvature,
         b: b.view(),
         accuracy: *accuracy,
+        most_left: f64::INFINITY,
     };
     parts.iter().zip(accuracy).map(one).collect()
 }

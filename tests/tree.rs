@@ -5,7 +5,7 @@
 mod support;
 
 use ndarray::{Array2, ArrayView2};
-use nuptse::data::{Inputs, Targets};
+use nuptse::data::{Inputs, Target, Targets};
 use nuptse::kernel::{Block, Covariance, Linear, Rbf};
 use nuptse::model::{FitOptions, ModelSpec, Solver};
 use nuptse::prior::{Mixing, Tree};
@@ -145,8 +145,11 @@ impl Dense {
             let intercept = if c == d { spec.intercept_variance } else { 0.0 };
             spec.blocks.iter().enumerate().map(function).sum::<f64>() + intercept
         };
-        let mut y = Array2::zeros((n, classes));
-        (0..n).for_each(|i| targets.for_row(i, |c, value| y[[i, c]] = value));
+        let y = Array2::from_shape_fn((n, classes), |(i, c)| match targets.of_point(i) {
+            Target::Class(class) => f64::from(u8::from(c == class)),
+            Target::Distribution(y) => y[c],
+            Target::OneOf(_) => unreachable!("not made here"),
+        });
         let k = Array2::from_shape_fn((n * classes, n * classes), entry);
         Self { k, y, weights: (0..n).map(|i| targets.weight(i)).collect() }
     }

@@ -23,6 +23,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from nuptse._core import KernelMatrix
 
 THREADS = 2
+RBF = {"name": "rbf", "parameters": [1.0], "per_input": False, "columns": None, "groups": None}
+LINEAR = RBF | {"name": "linear", "parameters": []}
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("NUPTSE_DATA", ROOT.parent / "shared" / "data"))
 
@@ -64,11 +66,10 @@ def line(rows, name, columns, times, goal, note=""):
 
 def dense(rows, rng, n=4435, d=36):
     X = rng.normal(size=(n, d))
-    kernel = ("rbf", [1.0], False)
     matrix = np.exp(-0.5 / d * cdist(X, X, "sqeuclidean"))
     goals = {"double": {1: 1.8, 5: 2.0, 10: 1.7, 30: 1.2, 60: ""}, "single": {1: 3.0, 5: 2.5, 10: 1.7, 30: 1.2, 60: ""}}
     for precision, of_columns in goals.items():
-        ours = KernelMatrix(X, kernel, precision, THREADS, None)
+        ours = KernelMatrix(X, RBF, precision, THREADS, None)
         for k, goal in of_columns.items():
             S = rng.normal(size=(n, k))
             error = np.abs(ours.multiply(S) - matrix @ S).max() / np.abs(matrix @ S).max()
@@ -78,13 +79,12 @@ def dense(rows, rng, n=4435, d=36):
 
 def building(rows, rng, n=4435, d=36):
     X = rng.normal(size=(n, d))
-    kernel = ("rbf", [1.0], False)
 
     def peer():
         return np.exp(-0.5 / d * cdist(X, X, "sqeuclidean"))
 
     def ours(calls):
-        return [KernelMatrix(X, kernel, "double", THREADS, None).build_seconds for _ in range(calls)]
+        return [KernelMatrix(X, RBF, "double", THREADS, None).build_seconds for _ in range(calls)]
 
     seconds = in_turns(ours, timed(peer))
     line(rows, f"RBF matrix, n = {n}, d = {d}, against `cdist` and `np.exp`", "", seconds, 3.0)
@@ -102,7 +102,7 @@ def sparse(rows, rng):
     X.sum_duplicates()
     transpose = X.T.tocsr()
     parts = (X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1])
-    ours = KernelMatrix(parts, ("linear", [], False), "double", THREADS, None)
+    ours = KernelMatrix(parts, LINEAR, "double", THREADS, None)
     for k, goal in {1: "", 10: "", 60: "", 521: 3.0}.items():
         S = rng.normal(size=(X.shape[0], k))
         error = np.abs(ours.multiply(S) - X @ (transpose @ S)).max()
@@ -110,7 +110,7 @@ def sparse(rows, rng):
         line(rows, "linear, sparse, 7710 patents, against `X @ (X.T @ S)`", k, seconds, goal, f"difference {error:.0e}")
 
 
-MATRIX_FREE = """
+MATRIX_FREE = f"""
 import numpy as np
 from pathlib import Path
 from nuptse._core import KernelMatrix
@@ -122,10 +122,10 @@ def resident(name):
 rng = np.random.default_rng(0)
 X, S = rng.normal(size=(20_000, 36)), rng.normal(size=(20_000, 10))
 before = resident("VmRSS")
-matrix = KernelMatrix(X, ("rbf", [1.0], False), "double", 2, 200_000_000)
+matrix = KernelMatrix(X, {RBF}, "double", {THREADS}, 200_000_000)
 matrix.multiply(S)
 used = (resident("VmHWM") - before) / 1e6
-print(f"A {matrix.representation} product, n = 20000, d = 36, k = 10, takes {used:.0f} MB")
+print(f"A {{matrix.representation}} product, n = 20000, d = 36, k = 10, takes {{used:.0f}} MB")
 """
 
 

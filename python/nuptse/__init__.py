@@ -1,8 +1,17 @@
 """Kernel classification with many, structured classes, tuned by itself, with honest probabilities."""
 
-from nuptse import kernels
+from nuptse import datasets, kernels, metrics, plots
 from nuptse._core import MemoryLimitError, __version__
 from nuptse.classifier import KernelClassifier
 from nuptse.hierarchy import Hierarchy
 
-__all__ = ["Hierarchy", "KernelClassifier", "MemoryLimitError", "__version__", "kernels"]
+__all__ = [
+    "Hierarchy",
+    "KernelClassifier",
+    "MemoryLimitError",
+    "__version__",
+    "datasets",
+    "kernels",
+    "metrics",
+    "plots",
+]

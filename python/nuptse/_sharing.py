@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from nuptse.kernels import Kernel, Linear, Precomputed, as_kernel
 
 if TYPE_CHECKING:
+    from nuptse._columns import InputColumns
     from nuptse.hierarchy import Hierarchy
     from nuptse.kernels import Spec
 
@@ -23,17 +24,14 @@ class KernelPlan:
 
     #: one kernel for every different matrix
     kernels: list[Kernel]
+    #: what the compiled core takes of each
+    specs: list[Spec]
     #: for every class or node the index of its kernel and its variance
     blocks: list[tuple[int, float]]
     variance_groups: Groups
     shape_groups: Groups
     #: whether `kernel` was given by group
     by_group: bool
-
-    @property
-    def specs(self) -> list[Spec]:
-        """What the compiled core takes."""
-        return [kernel._spec() for kernel in self.kernels]  # noqa: SLF001
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,12 @@ class Units:
         return cls("node", labels, named, "level")
 
 
-def plan_kernels(kernel: Any, share: Any, units: Units) -> KernelPlan:
-    """Work out the kernel of every class or node from the arguments of an estimator."""
+def plan_kernels(kernel: Any, share: Any, units: Units, inputs: InputColumns, *, separate: bool = False) -> KernelPlan:
+    """Work out the kernel of every class or node from the arguments of an estimator.
+
+    Kernels of the same shape share one matrix, whatever their groups, unless they are to be kept separate because their
+    shapes will be learned.
+    """
     by_group = isinstance(kernel, Mapping)
     given = {group: as_kernel(one) for group, one in kernel.items()} if by_group else as_kernel(kernel)
     variance_groups, shape_groups = _groups(given, share, units)
@@ -81,16 +83,23 @@ def plan_kernels(kernel: Any, share: Any, units: Units) -> KernelPlan:
         of_class = [given[group] for group in shape_groups]
     else:
         of_class = [given] * len(units.labels)
-    # Kernels of the same shape share one matrix, whatever their groups.
     kernels: list[Kernel] = []
+    specs: list[Spec] = []
     blocks: list[tuple[int, float]] = []
-    index: dict[str, int] = {}
-    for one in of_class:
-        place = index.setdefault(repr(one._spec()), len(kernels))  # noqa: SLF001
-        if place == len(kernels):
+    spec_of: dict[int, Spec] = {}
+    known: list[tuple[Any, Spec]] = []
+    for group, one in zip(shape_groups, of_class, strict=True):
+        if id(one) not in spec_of:
+            spec_of[id(one)] = one._spec(inputs)  # noqa: SLF001
+        spec = spec_of[id(one)]
+        # A kernel without shape parameters has nothing to be learned apart.
+        key = (group if separate and spec["parameters"] != [] else None, spec)
+        if key not in known:
+            known.append(key)
             kernels.append(one)
-        blocks.append((place, float(one.variance)))
-    return KernelPlan(kernels, blocks, variance_groups, shape_groups, by_group)
+            specs.append(spec)
+        blocks.append((known.index(key), float(one.variance)))
+    return KernelPlan(kernels, specs, blocks, variance_groups, shape_groups, by_group)
 
 
 def _groups(kernel: Kernel | dict[Any, Kernel], share: Any, units: Units) -> tuple[Groups, Groups]:
@@ -126,8 +135,19 @@ def _one_kind(share: Any, units: Units) -> Groups:
     raise ValueError(f"unknown share {share!r}; use one of {names}, or a mapping of {kinds} to groups")
 
 
-def hyperparameter_names(plan: KernelPlan, parameters: list[list[tuple[str, float]]]) -> dict[str, float]:
-    """Name every hyperparameter of a fitted model: `variance`, or `variance[group]` where there are several groups."""
+def numbered(groups: Groups) -> list[int]:
+    """Return groups by number, in the order in which they appear."""
+    number: dict[Any, int] = {}
+    return [number.setdefault(group, len(number)) for group in groups]
+
+
+def hyperparameter_names(
+    plan: KernelPlan, parameters: list[list[tuple[str, float]]], variances: list[float]
+) -> dict[str, float]:
+    """Name every hyperparameter of a fitted model: `variance`, or `variance[group]` where there are several groups.
+
+    Variances come first, then the shape parameters, matrix by matrix: the order in which they are learned.
+    """
 
     def name(base: str, group: Any, groups: Groups) -> str:
         if len(dict.fromkeys(groups)) == 1:
@@ -135,7 +155,7 @@ def hyperparameter_names(plan: KernelPlan, parameters: list[list[tuple[str, floa
         return f"{base[:-1]}, {group}]" if base.endswith("]") else f"{base}[{group}]"
 
     values: dict[str, float] = {}
-    for group, (_, variance) in zip(plan.variance_groups, plan.blocks, strict=True):
+    for group, variance in zip(plan.variance_groups, variances, strict=True):
         values.setdefault(name("variance", group, plan.variance_groups), variance)
     for group, (matrix, _) in zip(plan.shape_groups, plan.blocks, strict=True):
         for base, value in parameters[matrix]:

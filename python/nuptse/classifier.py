@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse
@@ -15,8 +15,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from nuptse import _core
-from nuptse._sharing import Units, hyperparameter_names, plan_kernels
-from nuptse.hierarchy import Hierarchy
+from nuptse._columns import InputColumns
+from nuptse._folds import as_folds
+from nuptse._sharing import KernelPlan, Units, hyperparameter_names, numbered, plan_kernels
+from nuptse.hierarchy import Hierarchy, class_array
 from nuptse.kernels import Kernel, Precomputed
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ __all__ = ["KernelClassifier"]
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _SOLVERS = ("auto", "newton-cg", "newton-cg-symmetric", "lbfgs", "exact")
+_LOSSES = ("zero_one", "taxonomic", "parent")
 _SOLVER_OPTIONS: dict[str, Any] = {
     "max_steps": 1000,
     "max_cg_steps": 500,
@@ -58,9 +61,11 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         and shape parameters apart. "auto": one kernel for all classes where it is linear or precomputed, else a
         variance for every class and one shape; with a hierarchy a variance for every level and one shape.
     learn : bool, default=False
-        Learn the hyperparameters by cross-validation; not yet available: those of `kernel` are kept.
+        Learn the hyperparameters by minimising the cross-validated negative log likelihood, starting from those of
+        `kernel`; else these are kept.
     folds : int, splitter or list of index arrays, default=5
-        The folds of the cross-validation with which hyperparameters are learned.
+        The folds of the cross-validation with which hyperparameters are learned: their number, a splitter of
+        scikit-learn, or the points that are held out in each, every point in one.
     intercept_variance : float, default=1.0
         The prior variance of the intercepts; 0 for none.
     learn_intercept : bool, default=False
@@ -79,6 +84,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The fit stops when no entry of the gradient α + g is larger; it has the scale of a probability.
     max_evaluations : int, default=60
         How often the cross-validation criterion may be evaluated while hyperparameters are learned.
+    keep_on_interrupt : bool, default=False
+        Let Ctrl-C end learning, not the fit: the best hyperparameters so far are kept.
     precision : {"double", "single"}, default="double"
         How a stored kernel matrix is kept; sums are always taken in double precision.
     memory_limit : int, default=None
@@ -101,6 +108,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The kernel with its values.
     hyperparameters_ : dict
         Every hyperparameter by name.
+    cv_value_ : float
+        The cross-validation criterion at the learned hyperparameters.
+    history_ : list of dict
+        Every evaluation of the criterion while learning: value, hyperparameters, gradient, products, seconds.
     dual_coef_ : ndarray of shape (n_samples, n_classes)
         α, the coefficients of the training points.
     intercept_ : ndarray of shape (n_classes,)
@@ -115,8 +126,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Number of steps of the solver.
     fit_info_ : dict
         How the fit went: solver, reason (why this solver), converged, steps, newton_steps, cg_steps, products,
-        objective, residual (max|α + g|), preconditioner_rank, kernel_matrices, kernel_seconds, seconds, and trace, with
-        seconds, products, objective and residual after every step.
+        objective, residual (max|α + g|), preconditioner_rank, kernel_matrices, kernel_seconds, mixing_seconds (on the
+        way between the nodes of a tree and the classes), seconds, and trace, with seconds, products, objective and
+        residual after every step.
 
     Examples
     --------
@@ -144,6 +156,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         solver_options: Mapping[str, Any] | None = None,
         tol: float = 1e-3,
         max_evaluations: int = 60,
+        keep_on_interrupt: bool = False,
         precision: str = "double",
         memory_limit: int | None = None,
         n_threads: int | None = None,
@@ -163,6 +176,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.solver_options = solver_options
         self.tol = tol
         self.max_evaluations = max_evaluations
+        self.keep_on_interrupt = keep_on_interrupt
         self.precision = precision
         self.memory_limit = memory_limit
         self.n_threads = n_threads
@@ -185,7 +199,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The inputs; with a precomputed kernel the kernel matrix.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Labels, or a distribution over the classes for every point.
+            Labels, or a distribution over the classes for every point. With a hierarchy, a label may also be that of an
+            inner node, where all that is known is that the class lies somewhere below it. What is fitted then is the
+            likelihood of that, which has more than one maximum; the one found from equal probabilities is taken.
         sample_weight : array-like of shape (n_samples,), default=None
             How often every point counts.
 
@@ -200,42 +216,29 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
         self._check_options()
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, ensure_min_samples=2
-        )
-        hierarchy = None if self.hierarchy is None else _sorted(Hierarchy.parse(self.hierarchy))
-        classes, targets = _encode(y) if hierarchy is None else _encode_leaves(y, hierarchy)
-        units = Units.of_classes(classes.tolist()) if hierarchy is None else Units.of_nodes(hierarchy)
-        plan = plan_kernels(self.kernel, self.share, units)
-        if self.scale is not None and any(isinstance(kernel, Precomputed) for kernel in plan.kernels):
-            raise ValueError("scale='auto' changes inputs, but a precomputed kernel has none; use scale=None")
-        model, info = _core.fit(
-            _as_rows(X),
-            targets,
-            _as_weights(sample_weight),
-            len(classes),
-            None if hierarchy is None else (hierarchy.parents.tolist(), hierarchy.leaves.tolist()),
-            plan.specs,
-            plan.blocks,
-            float(self.intercept_variance),
-            self.scale == "auto",
-            self._start(X.shape[0], len(classes)),
+        task = self._task(X, y, sample_weight)
+        learning = self._learning(task) if self.learn else None
+        model, info, learned = _core.fit(
+            task.problem,
+            self._start(task),
             self._solver_options(),
+            learning,
             self.n_threads,
             self.memory_limit,
             _print_step if self.verbose else None,
         )
-        fitted = [kernel._fitted(shape) for kernel, shape in zip(plan.kernels, model.parameters, strict=True)]  # noqa: SLF001
-        self.classes_ = classes
-        self.hierarchy_ = hierarchy
-        self.kernel_ = self._kernel_of_group(plan, fitted)
-        self.hyperparameters_ = hyperparameter_names(plan, model.parameters)
-        self.hyperparameters_["intercept_variance"] = float(self.intercept_variance)
+        self.classes_ = task.classes
+        self.hierarchy_ = task.hierarchy
+        self.kernel_ = _kernel_by_group(task.plan, model, by_variance=self.learn)
+        self.hyperparameters_ = hyperparameter_names(task.plan, model.parameters, model.variances)
+        self.hyperparameters_["intercept_variance"] = model.intercept_variance
         self.dual_coef_ = model.alpha
         self.intercept_ = model.intercepts
         self.fit_info_ = info
         self.n_iter_ = info["steps"]
         self._model = model
+        if learned is not None:
+            self._keep_learned(learned)
         if not info["converged"]:
             warnings.warn(
                 f"{info['solver']!r} stopped after {info['steps']} steps and {info['products']} products with "
@@ -246,6 +249,114 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return self
 
+    def _keep_learned(self, learned: dict[str, Any]) -> None:
+        """Set what learning leaves behind, and warn where it did not end by itself."""
+        names = self._learned_names(self.hyperparameters_)
+        self.cv_value_ = learned["value"]
+        self.history_ = []
+        for number, row in enumerate(learned["history"], start=1):
+            values = dict(zip(names, np.exp(row.pop("logarithms")).tolist(), strict=True))
+            gradient = dict(zip(names, row.pop("gradient"), strict=True))
+            self.history_.append({"evaluation": number, **row, "hyperparameters": values, "gradient": gradient})
+        if learned["interrupted"]:
+            warnings.warn(
+                f"learning was interrupted after {len(self.history_)} evaluations; the best hyperparameters so far are "
+                "kept",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif not learned["converged"]:
+            warnings.warn(
+                f"learning stopped after {len(self.history_)} evaluations of the cross-validation criterion, which was "
+                f"still falling; it is {self.cv_value_:.6g} now. Raise max_evaluations to go on",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _learned_names(self, hyperparameters: Mapping[str, float]) -> list[str]:
+        """Return the names of what is learned, in the order of the compiled core."""
+        learns_intercept = self.learn_intercept and self.intercept_variance > 0
+        return [name for name in hyperparameters if learns_intercept or name != "intercept_variance"]
+
+    def _task(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> _Task:
+        """Check the inputs, and put together what is to be fitted to what."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, ensure_min_samples=2
+        )
+        hierarchy = None if self.hierarchy is None else _sorted(Hierarchy.parse(self.hierarchy))
+        classes, targets = _encode(y) if hierarchy is None else _encode_nodes(y, hierarchy)
+        units = Units.of_classes(classes.tolist()) if hierarchy is None else Units.of_nodes(hierarchy)
+        inputs = InputColumns(
+            self.n_features_in_, getattr(self, "feature_names_in_", None), lambda: (X != 0).sum(axis=0)
+        )
+        plan = plan_kernels(self.kernel, self.share, units, inputs, separate=True)
+        if self.scale is not None and any(isinstance(kernel, Precomputed) for kernel in plan.kernels):
+            raise ValueError("scale='auto' changes inputs, but a precomputed kernel has none; use scale=None")
+        problem: dict[str, Any] = {
+            "x": _as_rows(X),
+            "targets": targets,
+            "weights": _as_weights(sample_weight),
+            "classes": len(classes),
+            "tree": None if hierarchy is None else (hierarchy.parents.tolist(), hierarchy.leaves.tolist()),
+            "kernels": plan.specs,
+            "blocks": plan.blocks,
+            "intercept_variance": float(self.intercept_variance),
+            "scale": self.scale == "auto",
+        }
+        return _Task(X, y, classes, hierarchy, plan, problem)
+
+    def _learning(self, task: _Task) -> Any:
+        """Return how hyperparameters are learned, as the compiled core takes it."""
+        if not isinstance(self.max_evaluations, numbers.Integral) or self.max_evaluations < 1:
+            raise ValueError(f"max_evaluations is {self.max_evaluations!r}, but must be a whole number of at least 1")
+        return {
+            "folds": as_folds(self.folds, task.X, task.y, self.random_state),
+            "fold_method": "auto",
+            "variance_groups": numbered(task.plan.variance_groups),
+            "learn_intercept": bool(self.learn_intercept),
+            "max_evaluations": int(self.max_evaluations),
+            "tolerance": 1e-4,
+            "bounds": [],
+            "priors": [],
+            "keep_on_interrupt": bool(self.keep_on_interrupt),
+        }
+
+    def cv_criterion(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, gradient: bool = True
+    ) -> CvCriterion:
+        """Return the cross-validation criterion at the hyperparameters of `kernel`, without learning or fitting.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        gradient : bool, default=True
+            Compute the gradient too.
+
+        Returns
+        -------
+        criterion : CvCriterion
+            The negative log likelihood of all points, each from the other folds; its gradient with respect to the
+            natural logarithms of the hyperparameters, in the order of `names`; their values; and how it went.
+
+        """
+        with _all_or_nothing(self, always=True):
+            self._check_options()
+            task = self._task(X, y, sample_weight)
+            value, slopes, parameters, variances, info = _core.cv_criterion(
+                cast("Any", task.problem),
+                self._solver_options(),
+                self._learning(task),
+                gradient,
+                self.n_threads,
+                self.memory_limit,
+            )
+        named = hyperparameter_names(task.plan, parameters, variances)
+        named["intercept_variance"] = float(self.intercept_variance)
+        names = self._learned_names(named)
+        values = np.array([named[name] for name in names])
+        return CvCriterion(value, None if slopes is None else np.array(slopes), names, values, info)
+
     def predict(self, X: ArrayLike, loss: str = "zero_one") -> NDArray[Any]:
         """Predict the label of every point.
 
@@ -253,8 +364,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The inputs.
-        loss : {"zero_one"}, default="zero_one"
-            The loss whose expectation is made smallest; "zero_one" takes the most probable class.
+        loss : {"zero_one", "taxonomic", "parent"}, default="zero_one"
+            The loss whose expectation is made smallest. "zero_one" takes the most probable class. With a hierarchy,
+            "taxonomic" is half the length of the path in the tree from the predicted to the true class; "parent" is
+            zero where both lie directly below the same node, and else one.
 
         Returns
         -------
@@ -262,14 +375,12 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The labels.
 
         """
-        if loss != "zero_one":
-            if loss in {"taxonomic", "parent"} and self.hierarchy is not None:
-                raise NotImplementedError(f"loss={loss!r} is not available yet; use 'zero_one'")
-            if loss in {"taxonomic", "parent"}:
-                raise ValueError(f"loss={loss!r} needs a hierarchy; without one use 'zero_one'")
-            raise ValueError(f"unknown loss {loss!r}; use 'zero_one'")
-        scores = self._functions(X)
-        labels: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
+        if loss not in _LOSSES:
+            raise ValueError(f"unknown loss {loss!r}; use one of {', '.join(map(repr, _LOSSES))}")
+        rows = self._rows(X)
+        if loss != "zero_one" and self.hierarchy_ is None:
+            raise ValueError(f"loss={loss!r} needs a hierarchy; without one use 'zero_one'")
+        labels: NDArray[Any] = self.classes_[self._model.decide(rows, loss, self.n_threads)]
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Floats:
@@ -305,6 +416,26 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X)
         return self._model.predict_log_proba(rows, self.n_threads)
 
+    def node_proba(self, X: ArrayLike) -> Floats:
+        """Return the probability that the class lies below a node of the hierarchy, for every node, one row a point.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The inputs.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_nodes)
+            In the order of the nodes of `hierarchy_`, leaves included: that of a label is
+            ``hierarchy_.node_index(label)``. The root comes first, with probability one.
+
+        """
+        rows = self._rows(X)
+        if self.hierarchy_ is None:
+            raise ValueError("node_proba needs a hierarchy; without one use predict_proba")
+        return self._model.node_proba(rows, self.n_threads)
+
     def decision_function(self, X: ArrayLike) -> Floats:
         """Return the class functions u, one row a point; for two classes their difference, the log odds of the second.
 
@@ -319,12 +450,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             In the order of `classes_`.
 
         """
-        scores = self._functions(X)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-    def _functions(self, X: ArrayLike) -> Floats:
         rows = self._rows(X)
-        return self._model.decision_function(rows, self.n_threads)
+        scores = self._model.decision_function(rows, self.n_threads)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def _rows(self, X: ArrayLike) -> Any:
         """Return checked inputs in the form that the compiled core takes."""
@@ -334,10 +462,6 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_options(self) -> None:
         """Raise for options that are unknown, or not there yet."""
-        if self.learn:
-            raise NotImplementedError(
-                "learn=True is not available yet; use learn=False, which keeps the kernel's values"
-            )
         for name, value, known in (
             ("solver", self.solver, _SOLVERS),
             ("scale", self.scale, (None, "auto")),
@@ -358,29 +482,66 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = {"solver": self.solver, "tol": float(self.tol), "precision": self.precision}
         return _SOLVER_OPTIONS | options | given
 
-    def _start(self, points: int, classes: int) -> Floats | None:
+    def _start(self, task: _Task) -> Floats | None:
         """Return the coefficients to start from."""
         last: Floats | None = getattr(self, "dual_coef_", None)
-        return last if self.warm_start and last is not None and last.shape == (points, classes) else None
+        shape = (task.X.shape[0], len(task.classes))
+        return last if self.warm_start and last is not None and last.shape == shape else None
 
-    @staticmethod
-    def _kernel_of_group(plan: Any, fitted: list[Kernel]) -> Kernel | dict[Any, Kernel]:
-        if not plan.by_group:
-            return fitted[0]
-        blocks = zip(plan.shape_groups, plan.blocks, strict=True)
-        return {group: type(fitted[i])(**{**fitted[i].get_params(), "variance": v}) for group, (i, v) in blocks}
+
+class CvCriterion(NamedTuple):
+    """The cross-validation criterion at some hyperparameters."""
+
+    #: the negative log likelihood of all points, each from the other folds
+    value: float
+    #: with respect to the natural logarithms of the hyperparameters; None where it was not asked for
+    gradient: Floats | None
+    #: the hyperparameters
+    names: list[str]
+    #: their values
+    values: Floats
+    #: products, converged, fold_method, fold_seconds, gradient_seconds
+    info: dict[str, Any]
+
+
+class _Task(NamedTuple):
+    """What is to be fitted to what."""
+
+    X: Any
+    y: Any
+    classes: NDArray[Any]
+    hierarchy: Hierarchy | None
+    plan: KernelPlan
+    #: as the compiled core takes it
+    problem: Any
+
+
+def _kernel_by_group(plan: KernelPlan, model: _core.FittedModel, *, by_variance: bool) -> Kernel | dict[Any, Kernel]:
+    """Return the kernel with its values; by group where there are several."""
+    fitted = [kernel._fitted(shape) for kernel, shape in zip(plan.kernels, model.parameters, strict=True)]  # noqa: SLF001
+    groups = plan.shape_groups
+    if not plan.by_group and len(set(groups)) == 1 and by_variance:
+        groups = plan.variance_groups
+    blocks = zip(groups, plan.blocks, model.variances, strict=True)
+    kernels = {group: type(fitted[i])(**{**fitted[i].get_params(), "variance": v}) for group, (i, _), v in blocks}
+    return kernels if plan.by_group or len(kernels) > 1 else next(iter(kernels.values()))
 
 
 @contextmanager
-def _all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
-    """Leave an estimator as it was if anything goes wrong; `validate_data` changes it before all is known."""
+def _all_or_nothing(estimator: BaseEstimator, *, always: bool = False) -> Iterator[None]:
+    """Leave an estimator as it was if anything goes wrong; `validate_data` changes it before all is known.
+
+    `always`: leave it as it was in any case.
+    """
     before = dict(vars(estimator))
+    done = False
     try:
         yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+        done = not always
+    finally:
+        if not done:
+            vars(estimator).clear()
+            vars(estimator).update(before)
 
 
 def _encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -402,17 +563,21 @@ def _sorted(hierarchy: Hierarchy) -> Hierarchy:
     return hierarchy.with_classes(sorted(hierarchy.classes))
 
 
-def _encode_leaves(y: NDArray[Any], hierarchy: Hierarchy) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the classes of a tree, and labels from 0 or distributions in their order."""
-    classes = np.empty(len(hierarchy.classes), dtype=object)
-    classes[:] = hierarchy.classes
-    if not any(isinstance(label, tuple) for label in hierarchy.classes):
-        classes = np.asarray(hierarchy.classes)
+def _encode_nodes(y: NDArray[Any], hierarchy: Hierarchy) -> tuple[NDArray[Any], Any]:
+    """Return the classes of a tree, and labels from 0 or distributions in their order.
+
+    Where some labels are those of inner nodes: for every point the number of a set, and the sets of classes.
+    """
+    classes = class_array(hierarchy.classes)
     if y.ndim == 2 and y.shape[1] == len(classes) and np.issubdtype(y.dtype, np.floating):
         return classes, np.ascontiguousarray(y, dtype=np.float64)
     rows = [tuple(row) for row in y.tolist()] if y.ndim == 2 and y.shape[1] > 1 else column_or_1d(y, warn=True).tolist()
-    index = {label: hierarchy.leaf_index(label) for label in dict.fromkeys(rows)}
-    return classes, np.array([index[label] for label in rows], dtype=np.int64)
+    nodes = {label: hierarchy.node_index(label) for label in dict.fromkeys(rows)}
+    below = {node: hierarchy.classes_below(node).tolist() for node in dict.fromkeys(nodes.values())}
+    if all(len(numbers) == 1 for numbers in below.values()):
+        return classes, np.array([below[nodes[label]][0] for label in rows], dtype=np.int64)
+    place = {node: number for number, node in enumerate(below)}
+    return classes, (np.array([place[nodes[label]] for label in rows], dtype=np.int64), list(below.values()))
 
 
 def _as_rows(X: Any) -> Any:
@@ -435,5 +600,8 @@ def _as_weights(sample_weight: ArrayLike | None) -> Floats | None:
     return weights
 
 
-def _print_step(step: int, products: int, objective: float, residual: float) -> None:
+def _print_step(step: int, products: int | None, objective: float, residual: float) -> None:
+    if products is None:
+        print(f"evaluation {step:3}: criterion {objective:.8g}, largest slope {residual:.2e}")  # noqa: T201
+        return
     print(f"step {step:3}: {products:5} products, objective {objective:.8g}, max|alpha + g| {residual:.2e}")  # noqa: T201

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from nuptse import _core
 from nuptse import _hierarchy_input as forms
 from nuptse._hierarchy_input import Label
 from nuptse._hierarchy_order import breadth_first
@@ -327,6 +328,29 @@ class Hierarchy:
                 numbers.append(self._class_numbers[one])
         return np.array(sorted(numbers), dtype=np.int64)
 
+    def decide(self, probabilities: ArrayLike, loss: str = "taxonomic") -> NDArray[Any]:
+        """Return the class whose expected loss is smallest, from the probabilities of any classifier.
+
+        Parameters
+        ----------
+        probabilities : array-like of shape (n_samples, n_classes)
+            The probabilities of the classes, in the order of `classes`.
+        loss : {"taxonomic", "parent", "zero_one"}, default="taxonomic"
+            "taxonomic" is half the length of the path in the tree from the predicted to the true class; "parent" is
+            zero where both lie directly below the same node, and else one; "zero_one" takes the most probable class.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The labels of the classes.
+
+        """
+        proba = np.ascontiguousarray(probabilities, dtype=np.float64)
+        if proba.ndim != 2:
+            raise ValueError(f"probabilities has shape {proba.shape}, but must have a row for every point")
+        chosen = _core.decide((self.parents.tolist(), self.leaves.tolist()), proba, loss)
+        return class_array(self.classes)[chosen]
+
     # To and from text
 
     def to_json(self) -> str:
@@ -383,6 +407,15 @@ class Hierarchy:
     def __hash__(self) -> int:
         """Return the hash of what makes hierarchies equal."""
         return hash(self._key())
+
+
+def class_array(classes: Sequence[ClassLabel]) -> NDArray[Any]:
+    """Return labels as an array; where some are paths, an array of objects."""
+    if not any(isinstance(label, tuple) for label in classes):
+        return np.asarray(classes)
+    array = np.empty(len(classes), dtype=object)
+    array[:] = classes
+    return array
 
 
 def _frozen(values: Any) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ what it is given; values are checked when a model is fitted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,19 +16,46 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nuptse._columns import InputColumns
+
 __all__ = ["RBF", "Kernel", "Linear", "Precomputed"]
 
-#: name, shape parameters (None: automatic), one for every input
-Spec: TypeAlias = tuple[str, list[float] | None, bool]
+
+class Spec(TypedDict):
+    """A kernel as the compiled core takes it."""
+
+    name: str
+    #: the shape parameters; None for automatic ones
+    parameters: list[float] | None
+    #: whether there is one for every input
+    per_input: bool
+    #: the columns of the inputs that it sees; None for all
+    columns: list[int] | None
+    #: the group of each of these, where a linear kernel has weights by group
+    groups: list[int] | None
 
 
 class Kernel(BaseEstimator):  # type: ignore[misc]
     """Base class of all kernels."""
 
     variance: float
+    columns: Any = None
 
-    def _spec(self) -> Spec:
+    def _spec(self, inputs: InputColumns) -> Spec:
         """Return what the compiled core takes."""
+        name, parameters, per_input = self._shape()
+        columns = inputs.resolve(self.columns)
+        spec: Spec = {
+            "name": name,
+            "parameters": parameters,
+            "per_input": per_input,
+            "columns": columns,
+            "groups": None,
+        }
+        return spec
+
+    def _shape(self) -> tuple[str, list[float] | None, bool]:
+        """Return the name, the shape parameters (None: automatic), and whether there is one for every input."""
         raise NotImplementedError
 
     def _fitted(self, parameters: list[tuple[str, float]]) -> Kernel:  # noqa: ARG002
@@ -48,6 +75,8 @@ class RBF(Kernel):
         that is what `SVC` calls gamma="scale".
     ard : bool, default=False
         One inverse width for every input (automatic relevance determination), all starting from `inverse_width`.
+    columns : list of int or of str, mask or slice, default=None
+        The columns of the inputs that the kernel sees, by number or by name; by default all of them.
 
     """
 
@@ -56,12 +85,14 @@ class RBF(Kernel):
         variance: float = 10.0,
         inverse_width: float | Sequence[float] | NDArray[np.float64] | str = "auto",
         ard: bool = False,
+        columns: Any = None,
     ) -> None:
         self.variance = variance
         self.inverse_width = inverse_width
         self.ard = ard
+        self.columns = columns
 
-    def _spec(self) -> Spec:
+    def _shape(self) -> tuple[str, list[float] | None, bool]:
         if isinstance(self.inverse_width, str):
             if self.inverse_width != "auto":
                 raise ValueError(f"inverse_width is {self.inverse_width!r}, but must be 'auto', a number or an array")
@@ -74,24 +105,50 @@ class RBF(Kernel):
     def _fitted(self, parameters: list[tuple[str, float]]) -> RBF:
         values = [value for _, value in parameters]
         per_input = any(name.endswith("]") for name, _ in parameters)
-        return RBF(self.variance, np.array(values) if per_input else values[0], self.ard)
+        return RBF(self.variance, np.array(values) if per_input else values[0], self.ard, self.columns)
 
 
 class Linear(Kernel):
-    """The linear kernel v xᵀx', for dense and for sparse inputs; it never forms an n × n matrix.
+    """The linear kernel v Σ_j θ_g(j) x_j x'_j, for dense and for sparse inputs.
 
     Parameters
     ----------
     variance : float, default=5.0
         v, the variance of the weight of every input.
+    groups : array-like of int, dict of name to columns, or "frequency", default=None
+        Gives every group of inputs a weight θ of its own, to be learned: by the number of the group of every input; by
+        name, with the columns of every group; or "frequency", for about 16 groups of words by the number of documents
+        that have them, which finds what idf weighting does by hand. By default all weights are one. A group for every
+        single word is possible, but overfits.
+    weights : array-like of float, default=None
+        θ of every group, or where learning starts; by default one.
+    columns : list of int or of str, mask or slice, default=None
+        The columns of the inputs that the kernel sees, by number or by name; by default all of them.
 
     """
 
-    def __init__(self, variance: float = 5.0) -> None:
+    def __init__(self, variance: float = 5.0, columns: Any = None, groups: Any = None, weights: Any = None) -> None:
         self.variance = variance
+        self.columns = columns
+        self.groups = groups
+        self.weights = weights
 
-    def _spec(self) -> Spec:
+    def _spec(self, inputs: InputColumns) -> Spec:
+        spec = super()._spec(inputs)
+        if self.groups is None:
+            return spec
+        names, groups = inputs.groups(self.groups, spec["columns"])
+        weights = np.ones(len(names)) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (len(names),):
+            raise ValueError(f"weights has shape {weights.shape}, but there are {len(names)} groups")
+        return {**spec, "parameters": weights.tolist(), "per_input": True, "groups": groups}
+
+    def _shape(self) -> tuple[str, list[float] | None, bool]:
         return "linear", [], False
+
+    def _fitted(self, parameters: list[tuple[str, float]]) -> Linear:
+        weights = np.array([value for _, value in parameters]) if parameters else self.weights
+        return Linear(self.variance, self.columns, self.groups, weights)
 
 
 class Precomputed(Kernel):
@@ -107,7 +164,7 @@ class Precomputed(Kernel):
     def __init__(self, variance: float = 1.0) -> None:
         self.variance = variance
 
-    def _spec(self) -> Spec:
+    def _shape(self) -> tuple[str, list[float] | None, bool]:
         return "precomputed", [], False
 
 

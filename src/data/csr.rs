@@ -91,6 +91,16 @@ impl CsrRows {
         selected
     }
 
+    /// The given columns, in the given order. Fails where one is not there.
+    pub fn select_columns(&self, columns: &[usize]) -> Result<Self> {
+        let transpose = self.transpose();
+        let rows = transpose.rows();
+        if let Some(&column) = columns.iter().find(|&&column| column >= rows) {
+            return Err(Error::UnknownColumn { column, columns: rows });
+        }
+        Ok(transpose.select(columns.iter().copied()).transpose())
+    }
+
     /// The transpose, again as compressed rows: row j lists the points that have input j, in increasing order.
     #[must_use]
     pub fn transpose(&self) -> Self {

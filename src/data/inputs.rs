@@ -3,7 +3,7 @@
 use super::CsrRows;
 use crate::error::{Error, Result};
 use crate::kernel::Shuffle;
-use ndarray::{ArcArray2, Array2, ArrayView1, s};
+use ndarray::{ArcArray2, Array2, ArrayView1, Axis, s};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -78,6 +78,38 @@ impl Inputs {
         match self {
             Self::Dense(x) => Self::Dense(x.clone().slice_move(s![rows, ..])),
             Self::Sparse(x) => Self::Sparse(Arc::new(x.select(rows))),
+        }
+    }
+
+    /// Some of the columns, in the given order. Fails where one is not there.
+    pub fn select_columns(&self, columns: &[usize]) -> Result<Self> {
+        let found = self.columns();
+        if let Some(&column) = columns.iter().find(|&&column| column >= found) {
+            return Err(Error::UnknownColumn { column, columns: found });
+        }
+        match self {
+            Self::Dense(x) => {
+                // Selecting columns may change the memory order.
+                Self::Dense(x.select(Axis(1), columns).as_standard_layout().into_owned().into_shared())
+            }
+            Self::Sparse(x) => Self::Sparse(Arc::new(x.select_columns(columns)?)),
+        }
+        .not_empty()
+    }
+
+    /// Every column times its factor.
+    #[must_use]
+    pub(crate) fn scale_columns(&self, factors: &[f64]) -> Self {
+        match self {
+            Self::Dense(x) => Self::Dense((x.to_owned() * ArrayView1::from(factors)).into_shared()),
+            Self::Sparse(x) => {
+                let mut scaled = CsrRows::clone(x);
+                for row in 0..scaled.rows() {
+                    let (columns, values) = scaled.row_mut(row);
+                    values.iter_mut().zip(columns).for_each(|(value, &column)| *value *= factors[column as usize]);
+                }
+                Self::Sparse(Arc::new(scaled))
+            }
         }
     }
 

@@ -10,7 +10,7 @@ mod targets;
 pub use csr::CsrRows;
 pub use inputs::Inputs;
 pub use scaling::Scaling;
-pub use targets::{Targets, TargetsKind};
+pub use targets::{ClassSets, Target, Targets, TargetsKind};
 
 pub use inner::PreparedRows;
 pub(crate) use inner::{inner_products, pack_rows, squared_norms};

@@ -26,6 +26,8 @@ pub struct KernelBlocks {
     blocks: Vec<Block>,
     /// For every matrix the blocks that use it.
     users: Vec<Vec<usize>>,
+    /// How many leading points take part; all of them where there is no number.
+    leading: Option<usize>,
 }
 
 impl KernelBlocks {
@@ -45,13 +47,35 @@ impl KernelBlocks {
                 .ok_or(Error::ShapeMismatch { what, expected: block.matrix + 1, found })?
                 .push(p);
         }
-        Ok(Self { matrices, blocks, users })
+        Ok(Self { matrices, blocks, users, leading: None })
     }
 
     /// Number of points n.
     #[must_use]
     pub fn points(&self) -> usize {
-        self.matrices.first().map_or(0, |matrix| matrix.points())
+        self.leading.unwrap_or_else(|| self.matrices.first().map_or(0, |matrix| matrix.points()))
+    }
+
+    /// Lets these be the blocks of the given number of leading points, or of all of them again.
+    pub(crate) fn lead(&mut self, points: Option<usize>) {
+        self.leading = points;
+    }
+
+    /// Changes the variance of every block.
+    pub(crate) fn set_variances(&mut self, variances: impl IntoIterator<Item = f64>) -> Result<()> {
+        let mut blocks = self.blocks.clone();
+        for (block, variance) in blocks.iter_mut().zip(variances) {
+            Parameter::check("variance", variance)?;
+            block.variance = variance;
+        }
+        self.blocks = blocks;
+        Ok(())
+    }
+
+    /// For every matrix the blocks that use it.
+    #[must_use]
+    pub fn users(&self) -> &[Vec<usize>] {
+        &self.users
     }
 
     /// Number of blocks P.

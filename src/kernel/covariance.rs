@@ -39,6 +39,16 @@ pub trait Covariance: std::fmt::Debug + Send + Sync {
     /// The same function with other values of its parameters, in the order of [`Covariance::parameters`].
     fn with_parameters(&self, values: &[f64]) -> Result<Arc<dyn Covariance>>;
 
+    /// The columns of the inputs that it sees; all of them where there is none.
+    fn columns(&self) -> Option<&[usize]> {
+        None
+    }
+
+    /// The group of every input, where inputs have weights by group.
+    fn groups(&self) -> Option<&[usize]> {
+        None
+    }
+
     /// Whether predictions need the training points, or their number only.
     fn needs_training_points(&self) -> bool {
         true

@@ -91,6 +91,10 @@ impl<F: PointwiseCovariance> SymmetricTiles for Computed<F> {
 }
 
 impl<F: PointwiseCovariance> KernelOperator for DenseOperator<F> {
+    fn parameter_count(&self) -> usize {
+        self.source.function.parameter_count()
+    }
+
     fn points(&self) -> usize {
         self.source.points()
     }

@@ -6,11 +6,13 @@
 //! new file: a [`Profile`] where it is a function of the distance, a [`Covariance`] otherwise.
 
 mod blocks;
+mod columns;
 mod covariance;
 mod cross;
 mod dense;
 mod linear;
 mod linear_dense;
+mod linear_groups;
 mod linear_sparse;
 mod operator;
 mod packed;
@@ -22,10 +24,12 @@ mod symmetric;
 mod thin;
 
 pub use blocks::{Block, KernelBlocks};
+pub use columns::OnColumns;
 pub use covariance::{Covariance, Parameter, PointwiseCovariance, TileBuffers};
 pub use dense::DenseOperator;
 pub use linear::Linear;
 pub use linear_dense::LinearDense;
+pub use linear_groups::WeightedLinear;
 pub use linear_sparse::LinearSparse;
 pub use operator::KernelOperator;
 pub use packed::Precision;

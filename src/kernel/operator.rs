@@ -32,13 +32,18 @@ pub trait KernelOperator: std::fmt::Debug + Send + Sync {
     /// The diagonal of M.
     fn diagonal(&self) -> Array1<f64>;
 
+    /// Number of shape parameters.
+    fn parameter_count(&self) -> usize {
+        0
+    }
+
     /// Σ_p e_pᵀ (∂M/∂log θ) f_p over the columns of E and F, for every shape parameter θ, in the order of
     /// [`Covariance::parameters`](super::Covariance::parameters).
     fn gradient(&self, context: &Context, e: ArrayView2<'_, f64>, f: ArrayView2<'_, f64>) -> Result<Vec<f64>>;
 
-    /// Column j of M. What is here takes a product.
+    /// Column j of M, of its leading rows as many as there is room for. What is here takes a product.
     fn column(&self, context: &Context, work: &mut Workspace, j: usize, out: &mut [f64]) -> Result<()> {
-        let n = self.points();
+        let n = out.len();
         let mut unit = work.take(n);
         unit.fill(0.0);
         if let Some(entry) = unit.get_mut(j) {

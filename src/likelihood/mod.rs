@@ -18,9 +18,10 @@ pub struct Along {
     pub curvature: f64,
 }
 
-/// Σ_i w_i ℓ_i(u_i), a convex function of the class functions u at the training points (n × C, row-major).
+/// Σ_i w_i ℓ_i(u_i), a function of the class functions u at the training points (n × C, row-major). Where it is not
+/// convex, its curvature W is a positive semidefinite matrix that is at least the second derivative.
 pub trait Likelihood: std::fmt::Debug + Send + Sync {
-    /// What is kept of a point u in order to multiply with the second derivative W there.
+    /// What is kept of a point u in order to multiply with the curvature W there.
     type Curvature: Send + Sync;
 
     /// Number of points n.

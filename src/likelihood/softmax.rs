@@ -1,7 +1,13 @@
 //! Multinomial logistic likelihood: ℓ_i = log Σ_c exp(u_ic) − y_iᵀ u_i.
+//!
+//! Where all that is known of a point is that its class is one of a set I (seed 000, section 7.3), the likelihood is
+//! Σ_{c∈I} π_ic and ℓ_i = log Σ_c exp(u_ic) − log Σ_{c∈I} exp(u_ic), which is not convex. Its gradient is π − q with
+//! q_c ∝ 1[c∈I] π_c: that of targets q, the E step of expectation maximisation. As W the second derivative for fixed q is
+//! taken, which is never smaller than the true one. So a step of Newton's method is an E step and a step of the M step
+//! after it, and as the line search looks at the likelihood itself, every step of every solver makes it larger.
 
 use super::{Along, Likelihood};
-use crate::data::{Targets, check_shape, row_major, row_major_mut};
+use crate::data::{Target, Targets, check_shape, row_major, row_major_mut};
 use crate::error::Result;
 use crate::parallel::{PARTS, dot_sequential, part_len, sum_sequential};
 use crate::simd::{exp, widest};
@@ -76,7 +82,7 @@ impl Likelihood for Softmax {
             let points = u.chunks(classes).zip(g.chunks_mut(classes)).zip(pi.chunks_mut(classes));
             for (row, ((u, g), pi)) in rows.zip(points) {
                 let weight = self.targets.weight(row);
-                let mut loss = widest(
+                let loss = widest(
                     #[inline(always)]
                     || {
                         let loss = softmax(pi, u);
@@ -84,11 +90,8 @@ impl Likelihood for Softmax {
                         loss
                     },
                 );
-                self.targets.for_row(row, |class, y| {
-                    g[class] -= weight * y;
-                    loss -= y * u[class];
-                });
-                *sum += weight * loss;
+                let explained = self.explained(row, |class| u[class], |class, y| g[class] -= weight * y);
+                *sum += weight * (loss - explained);
             }
         });
         Ok(partial.iter().sum())
@@ -191,14 +194,40 @@ impl Softmax {
         let mean = first / sum;
         // Rounding may take a variance below zero.
         let variance = (second / sum - mean * mean).max(0.0);
-        let mut value = largest + sum.ln();
         let mut slope = mean;
-        self.targets.for_row(row, |class, y| {
-            value -= y * at((&u[class], &d[class]));
-            slope -= y * d[class];
-        });
+        let explained = self.explained(row, |class| at((&u[class], &d[class])), |class, y| slope -= y * d[class]);
+        let value = largest + sum.ln() - explained;
         let weight = self.targets.weight(row);
         [weight * value, weight * slope, weight * variance]
+    }
+
+    /// What the target takes off log Σ exp(u): yᵀu, or log Σ_{c∈I} exp(u_c). Calls `visit(c, y_c)`, or (c, q_c), for
+    /// every class of the target.
+    #[inline(always)]
+    fn explained(&self, row: usize, u: impl Fn(usize) -> f64, mut visit: impl FnMut(usize, f64)) -> f64 {
+        match self.targets.of_point(row) {
+            Target::Class(class) => {
+                visit(class, 1.0);
+                u(class)
+            }
+            Target::Distribution(y) => {
+                let mut sum = 0.0;
+                for (class, &y) in y.iter().enumerate().filter(|(_, y)| **y > 0.0) {
+                    visit(class, y);
+                    sum += y * u(class);
+                }
+                sum
+            }
+            Target::OneOf(set) => {
+                let values = set.iter().map(|&class| u(class as usize));
+                let largest = values.clone().fold(f64::NEG_INFINITY, larger);
+                let log_sum = largest + values.map(|u| (u - largest).exp()).sum::<f64>().ln();
+                for &class in set {
+                    visit(class as usize, (u(class as usize) - log_sum).exp());
+                }
+                log_sum
+            }
+        }
     }
 }
 

@@ -5,43 +5,10 @@ use crate::context::Context;
 use crate::data::{Inputs, Targets, check_shape};
 use crate::error::Result;
 use crate::kernel::Precision;
-use crate::likelihood::{Likelihood, Softmax};
-use crate::prior::JointPrior;
-use crate::solve::{ExactDirection, PreconditionedCg, Solution, SolveInfo, SolveParams, SymmetrisedCg, lbfgs, newton};
+use crate::likelihood::Softmax;
+use crate::solve::{SolveInfo, SolveParams, Solver, minimise};
 use ndarray::ArrayView2;
 use std::time::{Duration, Instant};
-
-/// How Φ is minimised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Solver {
-    /// What was measured to be best for such data.
-    #[default]
-    Auto,
-    /// Newton's method with conjugate gradients in the inner product of the kernel, preconditioned where that pays:
-    /// products only, any size.
-    NewtonCg,
-    /// The symmetrised systems of seed 000, with its diagonal preconditioner: the reference.
-    NewtonCgSymmetric,
-    /// L-BFGS in the space of functions: products only, any size; best for many classes.
-    Lbfgs,
-    /// Cholesky factors: O(Cn³), flat classes; for checking, and for small data.
-    Exact,
-}
-
-/// From so many classes on L-BFGS is taken: a preconditioner that couples them all would be too large, and the curvature
-/// of the few directions that matter is known to the first metric of L-BFGS. Measured with `make bench-fit`.
-const MANY_CLASSES: usize = 16;
-
-impl Solver {
-    /// The solver for a prior, and why.
-    fn choose(self, prior: &JointPrior) -> (Self, &'static str) {
-        match self {
-            Self::Auto if prior.classes() >= MANY_CLASSES => (Self::Lbfgs, "many classes"),
-            Self::Auto => (Self::NewtonCg, "few classes"),
-            named => (named, "asked for"),
-        }
-    }
-}
 
 /// Options of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -101,8 +68,9 @@ impl ModelSpec {
         context.install(|| {
             let prior = self.prior(context, x, options.precision)?;
             let kernel_time = begun.elapsed();
-            let (solver, reason) = options.solver.choose(&prior);
-            let found = minimise(context, &prior, &Softmax::new(targets), start, solver, options)?;
+            let (solver, pairs, reason) = options.solver.choose(context, &prior, options.solve.pairs);
+            let params = SolveParams { pairs, ..options.solve };
+            let found = minimise(context, &prior, &Softmax::new(targets), start, solver, &params, None)?;
             let intercepts = prior.intercepts(found.alpha.view());
             let model = Model::new(self.clone(), x.clone(), found.alpha, intercepts)?;
             let representations = prior.blocks().matrices().iter().map(|matrix| matrix.representation()).collect();
@@ -111,32 +79,5 @@ impl ModelSpec {
                 FitInfo { solve: found.info, reason, representations, kernel_time, total_time: begun.elapsed() },
             ))
         })
-    }
-}
-
-/// Minimises Φ with the solver asked for.
-fn minimise<L: Likelihood>(
-    context: &Context,
-    prior: &JointPrior,
-    likelihood: &L,
-    start: Option<ArrayView2<'_, f64>>,
-    solver: Solver,
-    options: &FitOptions,
-) -> Result<Solution> {
-    match solver {
-        Solver::Auto | Solver::NewtonCg => {
-            let (points, classes) = (likelihood.points(), likelihood.classes());
-            let mut direction = PreconditionedCg::new(points, classes, options.solve.preconditioner);
-            newton(context, prior, likelihood, start, &mut direction, &options.solve)
-        }
-        Solver::NewtonCgSymmetric => {
-            let mut direction = SymmetrisedCg::new(likelihood.points(), likelihood.classes());
-            newton(context, prior, likelihood, start, &mut direction, &options.solve)
-        }
-        Solver::Lbfgs => lbfgs(context, prior, likelihood, start, &options.solve),
-        Solver::Exact => {
-            let mut direction = ExactDirection::new(context, prior)?;
-            newton(context, prior, likelihood, start, &mut direction, &options.solve)
-        }
     }
 }

@@ -1,9 +1,9 @@
 //! A fitted model and its predictions.
 
-use super::ModelSpec;
+use super::{Loss, ModelSpec, decide, most_probable, node_masses};
 use crate::context::Context;
 use crate::data::{Inputs, check_shape, view};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::likelihood::Softmax;
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -100,7 +100,26 @@ impl Model {
 
     /// The most probable class of other points.
     pub fn predict(&self, context: &Context, x: &Inputs) -> Result<Vec<usize>> {
-        let u = self.decision_function(context, x)?;
-        Ok(u.outer_iter().map(|u| (0..u.len()).fold(0, |best, c| if u[c] > u[best] { c } else { best })).collect())
+        Ok(most_probable(self.decision_function(context, x)?.view()))
+    }
+
+    /// For other points the class whose expected loss is smallest.
+    pub fn decide(&self, context: &Context, x: &Inputs, loss: Loss) -> Result<Vec<usize>> {
+        if loss == Loss::ZeroOne {
+            return self.predict(context, x);
+        }
+        let tree = self.spec.mixing.tree().ok_or(Error::NeedsTree { what: loss.name() })?;
+        let probabilities = self.predict_proba(context, x)?;
+        context.install(|| decide(tree, probabilities.view(), loss))
+    }
+
+    /// The mass of every node of the tree at other points: the sum of the probabilities of the classes below it. One row
+    /// a point, one column a node in the order of the tree's description; that of the root is 1.
+    pub fn node_proba(&self, context: &Context, x: &Inputs) -> Result<Array2<f64>> {
+        let tree = self.spec.mixing.tree().ok_or(Error::NeedsTree { what: "the mass of a node" })?;
+        let probabilities = self.predict_proba(context, x)?;
+        let mut masses = Array2::zeros((x.rows(), self.spec.mixing.functions() + 1));
+        node_masses(tree, masses.view_mut(), probabilities.view())?;
+        Ok(masses)
     }
 }

@@ -1,9 +1,12 @@
-//! Models: what is fitted to what, the fit, and predictions.
+//! Models: what is fitted to what, the fit, predictions, and decisions.
 
+mod decide;
 mod fit;
 mod fitted;
 mod spec;
 
-pub use fit::{FitInfo, FitOptions, Solver};
+pub use crate::solve::Solver;
+pub use decide::{Loss, decide, most_probable, node_masses};
+pub use fit::{FitInfo, FitOptions};
 pub use fitted::Model;
 pub use spec::ModelSpec;

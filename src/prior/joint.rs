@@ -10,6 +10,7 @@ use crate::workspace::Workspace;
 use ndarray::{Array1, ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// K̃(S) = K̆(S·mix)·mixᵀ + σ² 1 1ᵀ S.
 #[derive(Debug)]
@@ -27,10 +28,7 @@ impl JointPrior {
             mixing.functions(),
             blocks.len(),
         )?;
-        if !(intercept_variance >= 0.0 && intercept_variance.is_finite()) {
-            let requirement = "finite and not negative";
-            return Err(Error::InvalidParameter { name: "intercept_variance", value: intercept_variance, requirement });
-        }
+        check_intercept(intercept_variance)?;
         Ok(Self { blocks, mixing, intercept_variance })
     }
 
@@ -75,17 +73,25 @@ impl JointPrior {
         let (n, width) = s.dim();
         check_shape("the columns of S must be the classes, once or several times", 0, width % self.classes())?;
         check_shape("the columns of the product must be those of S", width, out.ncols())?;
+        if let Some(member) = context.member() {
+            return member.multiply(self, out, s);
+        }
         if self.mixing.is_identity() {
             self.blocks.apply(context, work, out.view_mut(), s)?;
         } else {
             let shape = (n, width / self.classes() * self.mixing.functions());
             let (mut functions, mut product) = (work.take(shape.0 * shape.1), work.take(shape.0 * shape.1));
             let mut all = || {
+                let begun = Instant::now();
                 self.mixing.to_functions(view_mut(shape, &mut functions)?, s)?;
+                work.spent_mixing(begun);
                 self.blocks.apply(context, work, view_mut(shape, &mut product)?, view(shape, &functions)?)?;
-                self.mixing.to_classes(out.view_mut(), view(shape, &product)?)
+                let begun = Instant::now();
+                self.mixing.to_classes(out.view_mut(), view(shape, &product)?)?;
+                work.spent_mixing(begun);
+                Ok(())
             };
-            let done = all();
+            let done: Result<()> = all();
             work.give(functions);
             work.give(product);
             done?;
@@ -120,6 +126,23 @@ impl JointPrior {
         Ok(())
     }
 
+    /// Lets this be the prior over the given number of leading points, or over all of them again.
+    pub(crate) fn lead(&mut self, points: Option<usize>) {
+        self.blocks.lead(points);
+    }
+
+    /// Changes the variances of all functions and of the intercepts; the kernel matrices stay.
+    pub(crate) fn set_variances(
+        &mut self,
+        variances: impl IntoIterator<Item = f64>,
+        intercept_variance: f64,
+    ) -> Result<()> {
+        check_intercept(intercept_variance)?;
+        self.blocks.set_variances(variances)?;
+        self.intercept_variance = intercept_variance;
+        Ok(())
+    }
+
     /// Exchanges points, so that a subset of them has the leading corner of K̃; the same call again undoes it.
     pub fn shuffle(&mut self, shuffle: &Shuffle) {
         self.blocks.shuffle(shuffle);
@@ -146,6 +169,14 @@ impl JointPrior {
     pub fn intercepts(&self, alpha: ArrayView2<'_, f64>) -> Array1<f64> {
         alpha.sum_axis(ndarray::Axis(0)) * self.intercept_variance
     }
+}
+
+fn check_intercept(variance: f64) -> Result<()> {
+    if variance >= 0.0 && variance.is_finite() {
+        return Ok(());
+    }
+    let requirement = "finite and not negative";
+    Err(Error::InvalidParameter { name: "intercept_variance", value: variance, requirement })
 }
 
 /// The sum of every column.

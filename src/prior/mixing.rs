@@ -1,5 +1,6 @@
 //! How independent functions become class functions.
 
+use super::Tree;
 use crate::error::Result;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
@@ -22,6 +23,11 @@ pub trait Mixing: std::fmt::Debug + Send + Sync {
     /// out = the variances of the class functions from those of the independent functions, Σ_p mix[c, p]² v_p: from the
     /// diagonal of K̆ to that of K̃ less σ².
     fn diagonal(&self, out: ArrayViewMut2<'_, f64>, functions: ArrayView2<'_, f64>) -> Result<()>;
+
+    /// The tree whose leaves the classes are, where there is one: some decisions need it.
+    fn tree(&self) -> Option<&Tree> {
+        None
+    }
 
     /// Whether `mix` is the identity, so that both products may be left out.
     fn is_identity(&self) -> bool {

@@ -131,7 +131,7 @@ impl Tree {
     }
 
     /// Seed 000, Algorithm 2, for one point: the function of every node is the sum of those of its children.
-    fn sum_upwards(&self, functions: &mut [f64], classes: &[f64]) {
+    pub(crate) fn sum_upwards(&self, functions: &mut [f64], classes: &[f64]) {
         self.leaves.iter().zip(classes).for_each(|(&leaf, &value)| functions[leaf] = value);
         for family in self.families.iter().rev() {
             functions[family.parent] = sum(&functions[family.children.clone()]);
@@ -142,7 +142,7 @@ impl Tree {
     ///
     /// The sum of an inner node waits in the place of one class below it. It is safe there: before the node has been
     /// visited, nothing else is written to the places of the classes below it.
-    fn sum_downwards(&self, classes: &mut [f64], functions: &[f64]) {
+    pub(crate) fn sum_downwards(&self, classes: &mut [f64], functions: &[f64]) {
         for p in self.top.clone() {
             classes[self.class_below[p]] = functions[p];
         }
@@ -189,6 +189,10 @@ impl Mixing for Tree {
 
     fn diagonal(&self, out: ArrayViewMut2<'_, f64>, functions: ArrayView2<'_, f64>) -> Result<()> {
         self.to_classes(out, functions) // 0² = 0 and 1² = 1
+    }
+
+    fn tree(&self) -> Option<&Tree> {
+        Some(self)
     }
 
     /// One level, with the classes in the order of the nodes.

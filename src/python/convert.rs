@@ -1,8 +1,9 @@
 //! Python arguments as values of the crate.
 
+use crate::cv::FoldMethod;
 use crate::data::{CsrRows, Inputs, Targets};
-use crate::kernel::{Covariance, Linear, Precision, Precomputed, Rbf, Widths};
-use crate::model::Solver;
+use crate::kernel::{Covariance, Linear, OnColumns, Precision, Precomputed, Rbf, WeightedLinear, Widths};
+use crate::model::{Loss, Solver};
 use crate::prior::{Flat, Mixing, Tree};
 use crate::solve::PreconditionerUse;
 use crate::{Error, Result};
@@ -44,22 +45,19 @@ pub(super) fn copied<T>(array: ArrayView2<'_, T>, convert: impl Fn(&T) -> f64) -
     copy
 }
 
-/// y as it comes: labels from 0, or distributions.
+/// y as it comes: labels from 0, distributions, or the number of a set of classes with the sets.
 #[derive(FromPyObject)]
 pub(super) enum TargetsArgument<'py> {
     Labels(PyReadonlyArray1<'py, i64>),
     Distributions(PyReadonlyArray2<'py, f64>),
+    Sets((PyReadonlyArray1<'py, i64>, Vec<Vec<usize>>)),
 }
 
 impl TargetsArgument<'_> {
     pub(super) fn copy(&self, classes: usize, weights: Option<&PyReadonlyArray1<'_, f64>>) -> Result<Targets> {
         let targets = match self {
-            Self::Labels(labels) => {
-                // A negative label becomes one that is too large, and is refused as such.
-                let labels: Vec<usize> =
-                    labels.as_array().iter().map(|&label| usize::try_from(label).unwrap_or(usize::MAX)).collect();
-                Targets::from_labels(&labels, classes)?
-            }
+            Self::Labels(labels) => Targets::from_labels(&numbers(labels), classes)?,
+            Self::Sets((of_point, sets)) => Targets::from_sets(&numbers(of_point), sets, classes)?,
             Self::Distributions(y) => Targets::from_distributions(copied(y.as_array(), |&value| value))?,
         };
         match weights {
@@ -69,17 +67,65 @@ impl TargetsArgument<'_> {
     }
 }
 
-/// (name, parameters or None for automatic ones, one for every input).
-pub(super) type KernelArgument = (String, Option<Vec<f64>>, bool);
+/// Labels as numbers; a negative one becomes one that is too large, and is refused as such.
+pub(super) fn numbers(labels: &PyReadonlyArray1<'_, i64>) -> Vec<usize> {
+    labels.as_array().iter().map(|&label| usize::try_from(label).unwrap_or(usize::MAX)).collect()
+}
+
+/// A kernel as a dict.
+#[derive(Clone, FromPyObject, IntoPyObject)]
+#[pyo3(from_item_all)]
+pub(super) struct KernelArgument {
+    name: String,
+    /// Its shape parameters; None for automatic ones.
+    parameters: Option<Vec<f64>>,
+    /// Whether there is one for every input.
+    per_input: bool,
+    /// The columns of the inputs that it sees; None for all.
+    columns: Option<Vec<usize>>,
+    /// The group of each of these, where a linear kernel has weights by group.
+    groups: Option<Vec<usize>>,
+}
+
+impl KernelArgument {
+    /// The argument that gives a covariance function.
+    pub(super) fn of(covariance: &dyn Covariance) -> Self {
+        let parameters = covariance.parameters();
+        Self {
+            name: covariance.name().to_owned(),
+            per_input: parameters.iter().any(|parameter| parameter.name.ends_with(']')),
+            parameters: Some(parameters.iter().map(|parameter| parameter.value).collect()),
+            columns: covariance.columns().map(<[usize]>::to_vec),
+            groups: covariance.groups().map(<[usize]>::to_vec),
+        }
+    }
+}
 
 /// The covariance function that is meant; x and the weights settle what is automatic.
 pub(super) fn covariance(
-    (name, parameters, per_input): &KernelArgument,
+    kernel: &KernelArgument,
+    x: &Inputs,
+    weights: Option<ArrayView1<'_, f64>>,
+) -> Result<Arc<dyn Covariance>> {
+    let Some(columns) = &kernel.columns else { return on_all_columns(kernel, x, weights) };
+    let inner = on_all_columns(kernel, &x.select_columns(columns)?, weights)?;
+    Ok(Arc::new(OnColumns::new(columns.clone(), inner)))
+}
+
+fn on_all_columns(
+    KernelArgument { name, parameters, per_input, groups, .. }: &KernelArgument,
     x: &Inputs,
     weights: Option<ArrayView1<'_, f64>>,
 ) -> Result<Arc<dyn Covariance>> {
     match name.as_str() {
-        "linear" => Ok(Arc::new(Linear)),
+        "linear" => match groups {
+            None => Ok(Arc::new(Linear)),
+            Some(groups) => {
+                let count = groups.iter().max().map_or(0, |largest| largest.saturating_add(1)).min(groups.len());
+                let weights = parameters.clone().unwrap_or_else(|| vec![1.0; count]);
+                Ok(Arc::new(WeightedLinear::new(groups.clone(), weights)?))
+            }
+        },
         "precomputed" => Ok(Arc::new(Precomputed)),
         "rbf" => {
             let widths = match parameters {
@@ -133,8 +179,29 @@ pub(super) fn preconditioner(name: &str) -> Result<PreconditionerUse> {
 pub(super) type TreeArgument = (Vec<i64>, Vec<usize>);
 
 /// The class structure: a tree, or flat.
-pub(super) fn mixing(tree: Option<&TreeArgument>, classes: usize) -> Result<Arc<dyn Mixing>> {
-    let Some((parents, leaves)) = tree else { return Ok(Arc::new(Flat::new(classes))) };
+pub(super) fn mixing(argument: Option<&TreeArgument>, classes: usize) -> Result<Arc<dyn Mixing>> {
+    Ok(match argument {
+        Some(argument) => Arc::new(tree(argument)?),
+        None => Arc::new(Flat::new(classes)),
+    })
+}
+
+pub(super) fn tree((parents, leaves): &TreeArgument) -> Result<Tree> {
     let parents: Vec<Option<usize>> = parents.iter().map(|parent| usize::try_from(*parent).ok()).collect();
-    Ok(Arc::new(Tree::new(&parents, leaves)?))
+    Tree::new(&parents, leaves)
+}
+
+pub(super) fn fold_method(name: &str) -> Result<FoldMethod> {
+    match name {
+        "auto" => Ok(FoldMethod::Auto),
+        "batched" => Ok(FoldMethod::Batched),
+        "shuffled" => Ok(FoldMethod::Shuffled),
+        _ => Err(unknown("fold_method", name, "'auto', 'batched', 'shuffled'")),
+    }
+}
+
+pub(super) fn loss(name: &str) -> Result<Loss> {
+    let known = [Loss::ZeroOne, Loss::Taxonomic, Loss::Parent];
+    let found = known.into_iter().find(|loss| loss.name() == name);
+    found.ok_or_else(|| unknown("loss", name, "'zero_one', 'taxonomic', 'parent'"))
 }

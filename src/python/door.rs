@@ -2,7 +2,7 @@
 
 use crate::context::Progress;
 use crate::{Context, Result};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -17,8 +17,11 @@ const POLL: Duration = Duration::from_millis(50);
 pub(super) struct Settings {
     pub threads: Option<usize>,
     pub memory_limit: Option<u64>,
-    /// Called with (step, products, objective, residual).
+    /// Called with (step, products, objective, residual) by fits, and with (evaluation, None, value, slope) while
+    /// hyperparameters are learned.
     pub listener: Option<Py<PyAny>>,
+    /// Whether work that ends well in spite of Ctrl-C may keep what it has.
+    pub keep_on_interrupt: bool,
 }
 
 /// What the waiting thread hears from the working one.
@@ -66,6 +69,10 @@ pub(super) fn enter<T: Send + 'static>(
             // A panic is a defect of ours; Python gets an exception, not an abort.
             let panicked = worker.join().is_err();
             match (raised, result) {
+                (Some(error), Some(Ok(kept))) if settings.keep_on_interrupt => {
+                    let by_user = Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py));
+                    if by_user { Ok(kept) } else { Err(error) }
+                }
                 (Some(error), _) => Err(error),
                 (None, Some(result)) if !panicked => Ok(result?),
                 _ => Err(PyRuntimeError::new_err("internal error in nuptse (see stderr); please report it")),
@@ -93,6 +100,9 @@ fn tell(py: Python<'_>, settings: &Settings, progress: Progress) -> PyResult<()>
     match (&settings.listener, progress) {
         (Some(listener), Progress::Step { step, products, objective, residual }) => {
             listener.call1(py, (step, products, objective, residual)).map(drop)
+        }
+        (Some(listener), Progress::Evaluation { evaluation, value, slope }) => {
+            listener.call1(py, (evaluation, py.None(), value, slope)).map(drop)
         }
         (None, _) => Ok(()),
     }

@@ -31,7 +31,7 @@ impl KernelMatrix {
         memory_limit: Option<u64>,
     ) -> PyResult<Self> {
         let (x, precision) = (x.copy()?, self::precision(precision)?);
-        let settings = Settings { threads: n_threads, memory_limit, listener: None };
+        let settings = Settings { threads: n_threads, memory_limit, ..Settings::default() };
         let (operator, build_seconds) = enter(py, &settings, |context| {
             let covariance = covariance(&kernel, &x, None)?;
             let start = Instant::now();

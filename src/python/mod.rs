@@ -3,7 +3,9 @@
 mod convert;
 mod door;
 mod errors;
+mod learning;
 mod matrix;
+mod metrics;
 mod model;
 
 use pyo3::prelude::*;
@@ -14,7 +16,13 @@ mod _core {
     #[pymodule_export]
     use super::errors::MemoryLimitError;
     #[pymodule_export]
+    use super::learning::cv_criterion;
+    #[pymodule_export]
     use super::matrix::KernelMatrix;
+    #[pymodule_export]
+    use super::metrics::{
+        accuracy, decide, log_loss, parent_accuracy, reciprocal_rank, reject_curve, reliability, taxonomic_loss,
+    };
     #[pymodule_export]
     use super::model::{FittedModel, fit, restore};
 

@@ -1,11 +1,12 @@
 //! Fitting, and fitted models, as Python sees them.
 
 use super::convert::{
-    InputsArgument, KernelArgument, TargetsArgument, TreeArgument, covariance, mixing, precision, preconditioner,
+    InputsArgument, KernelArgument, TargetsArgument, TreeArgument, covariance, loss, mixing, precision, preconditioner,
     solver,
 };
 use super::door::{Settings, enter};
-use crate::data::{Inputs, Scaling};
+use super::learning::{LearningArgument, learned_dict};
+use crate::data::{Inputs, Scaling, Targets};
 use crate::kernel::Block;
 use crate::model::{FitInfo, FitOptions, Model, ModelSpec};
 use crate::prior::Mixing;
@@ -40,12 +41,10 @@ pub(super) struct OptionsArgument {
     preconditioner: String,
 }
 
-/// Fits a model. Returns it and a dict that says how the fit went.
-#[pyfunction]
-#[pyo3(signature = (x, targets, weights, classes, tree, kernels, blocks, intercept_variance, scale, start, options, n_threads, memory_limit, listener))]
-#[allow(clippy::too_many_arguments)] // called from one place, by position
-pub(super) fn fit<'py>(
-    py: Python<'py>,
+/// What is fitted to what, as a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(super) struct ProblemArgument<'py> {
     x: InputsArgument<'py>,
     targets: TargetsArgument<'py>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
@@ -55,38 +54,118 @@ pub(super) fn fit<'py>(
     blocks: Vec<(usize, f64)>,
     intercept_variance: f64,
     scale: bool,
+}
+
+/// The same as values of the crate.
+pub(super) struct Problem {
+    pub x: Inputs,
+    pub targets: Targets,
+    pub spec: ModelSpec,
+    pub scaling: Scaling,
+}
+
+/// Copies of what may be changed in Python while we work.
+pub(super) struct Copied {
+    x: Inputs,
+    targets: Targets,
+    tree: Option<TreeArgument>,
+    kernels: Vec<KernelArgument>,
+    blocks: Vec<(usize, f64)>,
+    intercept_variance: f64,
+    scale: bool,
+}
+
+impl ProblemArgument<'_> {
+    pub(super) fn copy(self) -> Result<Copied> {
+        Ok(Copied {
+            x: self.x.copy()?,
+            targets: self.targets.copy(self.classes, self.weights.as_ref())?,
+            tree: self.tree,
+            kernels: self.kernels,
+            blocks: self.blocks,
+            intercept_variance: self.intercept_variance,
+            scale: self.scale,
+        })
+    }
+}
+
+impl Copied {
+    /// Scales the inputs and makes the model.
+    pub(super) fn prepare(self) -> Result<Problem> {
+        let Self { x, targets, tree, kernels, blocks, intercept_variance, scale } = self;
+        let scaling = if scale { Scaling::automatic(&x, targets.weights()) } else { Scaling::None };
+        let x = scaling.apply(x)?;
+        let mixing = mixing(tree.as_ref(), targets.classes())?;
+        let spec = model_spec(&kernels, blocks, mixing, intercept_variance, &x, targets.weights())?;
+        Ok(Problem { x, targets, spec, scaling })
+    }
+}
+
+impl OptionsArgument {
+    pub(super) fn fit_options(&self) -> Result<FitOptions> {
+        Ok(FitOptions {
+            solver: solver(&self.solver)?,
+            precision: precision(&self.precision)?,
+            solve: SolveParams {
+                tol: self.tol,
+                max_steps: self.max_steps,
+                max_inner_steps: self.max_cg_steps,
+                max_products: self.max_products,
+                pairs: self.pairs,
+                preconditioner: preconditioner(&self.preconditioner)?,
+                ..SolveParams::default()
+            },
+        })
+    }
+}
+
+/// Fits a model, after learning its hyperparameters if asked to. Returns it, a dict that says how the fit went, and one that
+/// says what was learned.
+#[pyfunction]
+#[pyo3(signature = (problem, start, options, learning, n_threads, memory_limit, listener))]
+#[allow(clippy::too_many_arguments)] // called from one place, by position
+pub(super) fn fit<'py>(
+    py: Python<'py>,
+    problem: ProblemArgument<'py>,
     start: Option<PyReadonlyArray2<'py, f64>>,
     options: OptionsArgument,
+    learning: Option<LearningArgument<'py>>,
     n_threads: Option<usize>,
     memory_limit: Option<u64>,
     listener: Option<Py<PyAny>>,
-) -> PyResult<(FittedModel, Bound<'py, PyDict>)> {
-    let options = FitOptions {
-        solver: solver(&options.solver)?,
-        precision: precision(&options.precision)?,
-        solve: SolveParams {
-            tol: options.tol,
-            max_steps: options.max_steps,
-            max_inner_steps: options.max_cg_steps,
-            max_products: options.max_products,
-            pairs: options.pairs,
-            preconditioner: preconditioner(&options.preconditioner)?,
-            ..SolveParams::default()
-        },
-    };
-    let x = x.copy()?;
-    let targets = targets.copy(classes, weights.as_ref())?;
+) -> PyResult<(FittedModel, Bound<'py, PyDict>, Option<Bound<'py, PyDict>>)> {
+    let options = options.fit_options()?;
+    let tree = problem.tree.clone();
+    let problem = problem.copy()?;
     let start = start.map(|start| start.as_array().to_owned());
-    let settings = Settings { threads: n_threads, memory_limit, listener };
-    let (model, scaling, info) = enter(py, &settings, |context| {
-        let scaling = if scale { Scaling::automatic(&x, targets.weights()) } else { Scaling::None };
-        let x = scaling.apply(x)?;
-        let mixing = mixing(tree.as_ref(), classes)?;
-        let spec = model_spec(&kernels, blocks, mixing, intercept_variance, &x, targets.weights())?;
+    let learning = learning.map(|learning| learning.copy(options)).transpose()?;
+    let keeps = learning.as_ref().is_some_and(|learning| learning.options.keep_on_interrupt);
+    let settings = Settings { threads: n_threads, memory_limit, listener, keep_on_interrupt: keeps };
+    let (model, scaling, info, learned) = enter(py, &settings, |context| {
+        let Problem { x, targets, mut spec, scaling } = problem.prepare()?;
+        let mut learned = None;
+        if let Some(learning) = learning {
+            let found = learning.run(context, &spec, &x, &targets)?;
+            if found.interrupted {
+                context.interrupt().clear();
+            }
+            spec = found.spec.clone();
+            learned = Some(found);
+        }
         let (model, info) = spec.fit_from(context, &x, targets, start.as_ref().map(|start| start.view()), &options)?;
-        Ok((model, scaling, info))
+        Ok((model, scaling, info, learned))
     })?;
-    Ok((FittedModel { model, scaling, tree }, info_dict(py, &info)?))
+    let learned = learned.map(|learned| learned_dict(py, &learned)).transpose()?;
+    Ok((FittedModel { model, scaling, tree }, info_dict(py, &info)?, learned))
+}
+
+/// Parameters as (name, value).
+pub(super) type NamedValues = Vec<(String, f64)>;
+
+/// The shape parameters of every kernel.
+pub(super) fn parameters(spec: &ModelSpec) -> Vec<NamedValues> {
+    let of_one = |p: crate::kernel::Parameter| (p.name, p.value);
+    spec.covariances.iter().map(|covariance| covariance.parameters().into_iter().map(of_one).collect()).collect()
 }
 
 /// How a fit went, by name.
@@ -105,6 +184,7 @@ fn info_dict<'py>(py: Python<'py>, info: &FitInfo) -> PyResult<Bound<'py, PyDict
     dict.set_item("preconditioner_rank", info.solve.preconditioner_rank)?;
     dict.set_item("kernel_matrices", &info.representations)?;
     dict.set_item("kernel_seconds", info.kernel_time.as_secs_f64())?;
+    dict.set_item("mixing_seconds", info.solve.mixing_time.as_secs_f64())?;
     dict.set_item("seconds", info.total_time.as_secs_f64())?;
     let trace = info.solve.trace.iter().map(|point| {
         let entry = PyDict::new(py);
@@ -134,9 +214,20 @@ impl FittedModel {
 
     /// The shape parameters of every kernel, as (name, value).
     #[getter]
-    fn parameters(&self) -> Vec<Vec<(String, f64)>> {
-        let covariances = self.model.spec().covariances.iter();
-        covariances.map(|covariance| covariance.parameters().into_iter().map(|p| (p.name, p.value)).collect()).collect()
+    fn parameters(&self) -> Vec<NamedValues> {
+        parameters(self.model.spec())
+    }
+
+    /// The variance of every function.
+    #[getter]
+    fn variances(&self) -> Vec<f64> {
+        self.model.spec().blocks.iter().map(|block| block.variance).collect()
+    }
+
+    /// The variance of the intercepts.
+    #[getter]
+    fn intercept_variance(&self) -> f64 {
+        self.model.spec().intercept_variance
     }
 
     /// The class functions at other points.
@@ -159,17 +250,36 @@ impl FittedModel {
         self.at(py, &x, n_threads, Model::predict_log_proba)
     }
 
+    /// The mass of every node of the tree at other points.
+    fn node_proba<'py>(
+        &self,
+        py: Python<'py>,
+        x: InputsArgument<'py>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.at(py, &x, n_threads, Model::node_proba)
+    }
+
+    /// For other points the number of the class with the smallest expected loss.
+    fn decide<'py>(
+        &self,
+        py: Python<'py>,
+        x: InputsArgument<'py>,
+        loss: &str,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<usize>>> {
+        let loss = self::loss(loss)?;
+        let x = x.copy()?;
+        let settings = Settings { threads: n_threads, ..Settings::default() };
+        let decide = |context: &Context| self.model.decide(context, &self.scaling.apply(x)?, loss);
+        Ok(enter(py, &settings, decide)?.into_pyarray(py))
+    }
+
     /// Everything that `restore` takes, for pickle and copy.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restore = py.import("nuptse._core")?.getattr("restore")?;
         let spec = self.model.spec();
-        let kernels: Vec<KernelArgument> = (spec.covariances.iter())
-            .map(|covariance| {
-                let parameters: Vec<f64> = covariance.parameters().iter().map(|parameter| parameter.value).collect();
-                let per_input = covariance.parameters().iter().any(|parameter| parameter.name.ends_with(']'));
-                (covariance.name().to_owned(), Some(parameters), per_input)
-            })
-            .collect();
+        let kernels: Vec<_> = spec.covariances.iter().map(|one| KernelArgument::of(one.as_ref())).collect();
         let blocks: Vec<(usize, f64)> = spec.blocks.iter().map(|block| (block.matrix, block.variance)).collect();
         let state = (
             inputs_to_python(py, self.model.train())?,

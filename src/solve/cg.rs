@@ -52,14 +52,15 @@ impl ConjugateGradients {
         self.rho.max(0.0).sqrt()
     }
 
-    /// Starts from zero, with the right-hand side and its image in `r` and `r_image`, to a relative accuracy η.
-    pub(super) fn begin(&mut self, accuracy: f64, step: &mut Step) -> Result<()> {
+    /// Starts from zero, with the right-hand side and its image in `r` and `r_image`, to a relative accuracy η, and until no
+    /// more than `most_left` is left of the right-hand side.
+    pub(super) fn begin(&mut self, accuracy: f64, most_left: f64, step: &mut Step) -> Result<()> {
         step.s.fill(0.0);
         step.image.fill(0.0);
         self.p.assign(&self.r);
         self.p_image.assign(&self.r_image);
         self.rho = inner(&self.r, &self.r_image)?;
-        self.goal = accuracy * accuracy * self.rho;
+        self.goal = (accuracy * accuracy * self.rho).min(most_left * most_left);
         self.steps = 0;
         Ok(())
     }
@@ -116,7 +117,7 @@ impl<L: Likelihood> NewtonDirection<L> for ConjugateGradients {
     ) -> Result<DirectionInfo> {
         self.r.assign(point.r);
         self.r_image.assign(point.r_image);
-        self.begin(point.forcing, step)?;
+        self.begin(point.forcing, f64::INFINITY, step)?;
         while self.steps < point.max_steps && self.advance(point.likelihood, point.curvature, step)? {
             point.prior.apply(context, work, self.r_image.view_mut(), self.r.view())?;
             self.turn()?;

@@ -98,6 +98,8 @@ pub struct SolveInfo {
     pub residual: f64,
     /// Rank of the preconditioner at the end; 0 where none was used.
     pub preconditioner_rank: usize,
+    /// What the products spent on the way between the functions of the prior and the classes.
+    pub mixing_time: Duration,
     /// One entry for every outer step.
     pub trace: Vec<TracePoint>,
 }

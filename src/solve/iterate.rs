@@ -1,5 +1,6 @@
 //! The pair (α, u) that every solver moves, what follows from it, and when it is good enough.
 
+use super::line_search::line_search;
 use super::{Solution, SolveInfo, SolveParams, Step, TracePoint};
 use crate::context::{Context, Progress};
 use crate::data::{check_shape, row_major, row_major_mut};
@@ -9,7 +10,7 @@ use crate::parallel::{axpy, dot, max_abs, update};
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
 use ndarray::{Array2, ArrayView2, Axis};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// α ← −g ends the fit when it is to leave no more than this share of tol.
 const SETTLED: f64 = 0.5;
@@ -86,12 +87,31 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
                 objective: 0.0,
                 residual: 0.0,
                 preconditioner_rank: 0,
+                mixing_time: Duration::ZERO,
                 trace: Vec::new(),
             },
         };
         iterate.refresh(context)?;
+        if start.is_some() {
+            iterate.scale_start()?;
+        }
         iterate.evaluate()?;
         Ok(iterate)
+    }
+
+    /// Multiplies a previous α by what makes Φ lowest along it, at no product: where hyperparameters have changed much since,
+    /// it would be a worse start than zero.
+    fn scale_start(&mut self) -> Result<()> {
+        let (step, zero) = (Step { s: self.alpha.clone(), image: self.u.clone() }, Array2::zeros(self.u.raw_dim()));
+        let objective = self.likelihood.evaluate(zero.view(), self.g.view_mut(), &mut self.curvature)?;
+        self.r.assign(&self.g);
+        self.r.mapv_inplace(|g| -g);
+        let descends = inner(&self.r, &step.image)? > 0.0;
+        let length =
+            if descends { line_search(self.likelihood, objective, &zero, &zero, &self.r, &step)?.step } else { 0.0 };
+        self.alpha.mapv_inplace(|a| length * a);
+        self.u.mapv_inplace(|u| length * u);
+        Ok(())
     }
 
     /// Decides whether to go on; before it claims convergence, u = K̃α is computed afresh.
@@ -118,7 +138,8 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
     }
 
     /// The result, once [`Iterate::next`] has said stop.
-    pub(crate) fn finish(self) -> Solution {
+    pub(crate) fn finish(mut self) -> Solution {
+        self.info.mixing_time = self.work.mixing_time();
         Solution { alpha: self.alpha, u: self.u, info: self.info }
     }
 

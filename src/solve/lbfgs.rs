@@ -60,7 +60,7 @@ pub fn lbfgs<L: Likelihood>(
         }
         before.s.assign(&iterate.r);
         before.image.assign(&iterate.r_image);
-        length = line_search(likelihood, &iterate.alpha, &iterate.u, &iterate.r, &step)?.step;
+        length = line_search(likelihood, iterate.info.objective, &iterate.alpha, &iterate.u, &iterate.r, &step)?.step;
         iterate.advance(&step, length)?;
         iterate.evaluate()?;
     }

@@ -23,14 +23,13 @@ pub(super) struct LeadingVectors {
 }
 
 impl LeadingVectors {
-    /// Subspace iteration with twice as many columns as are asked for, then Rayleigh and Ritz.
+    /// Of the leading n points: subspace iteration with twice as many columns as are asked for, then Rayleigh and Ritz.
     pub(super) fn find(
         context: &Context,
         work: &mut Workspace,
-        matrix: &dyn KernelOperator,
+        (matrix, n): (&dyn KernelOperator, usize),
         count: usize,
     ) -> Result<Self> {
-        let n = matrix.points();
         let width = (2 * count).min(n);
         let count = count.min(width);
         // The first column finds what all points have in common; the others are anything, always the same.

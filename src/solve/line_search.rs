@@ -9,6 +9,8 @@ use ndarray::{Array2, ArrayView2};
 /// The slope is small enough when it has fallen to this share of the one at the start.
 const SLOPE_SHARE: f64 = 0.1;
 const MAX_EVALUATIONS: usize = 30;
+/// Relative to Φ, what its sum over all points may lose to rounding.
+const ROUNDING: f64 = 1e-13;
 
 /// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,9 +42,11 @@ impl<L: Likelihood> Line<'_, L> {
     }
 }
 
-/// Finds λ near the minimum of Φ along the step. Newton's full step λ = 1 is tried first and nearly always taken.
+/// Finds λ near a minimum of Φ along the step, where Φ is not above `objective`, its value at λ = 0. Newton's full step
+/// λ = 1 is tried first and nearly always taken.
 pub(crate) fn line_search<L: Likelihood>(
     likelihood: &L,
+    objective: f64,
     alpha: &Array2<f64>,
     u: &Array2<f64>,
     r: &Array2<f64>,
@@ -58,16 +62,17 @@ pub(crate) fn line_search<L: Likelihood>(
         let here = line.at(lambda)?;
         // Close to the minimum the slope is all rounding; a full step is what Newton's method wants there.
         let noise = 1e-14 * here.value.abs() * f64::EPSILON.sqrt();
-        if here.slope.abs() <= SLOPE_SHARE * start.abs() + noise {
+        let above = here.value > objective + ROUNDING * objective.abs();
+        if !above && here.slope.abs() <= SLOPE_SHARE * start.abs() + noise {
             return Ok(LineInfo { step: lambda, evaluations });
         }
-        if here.slope > 0.0 {
+        if above || here.slope > 0.0 {
             high = lambda;
         } else {
             low = lambda;
         }
-        // Φ' increases: its zero lies between low and high. Newton on Φ', kept strictly inside.
-        let newton = lambda - here.slope / here.curvature;
+        // There is a minimum between low and high. Newton on Φ', kept strictly inside; beyond a hump it leads astray.
+        let newton = if above && here.slope < 0.0 { f64::NAN } else { lambda - here.slope / here.curvature };
         let (inside_low, inside_high) = if high.is_finite() {
             (low + 0.1 * (high - low), high - 0.1 * (high - low))
         } else {

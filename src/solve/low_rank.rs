@@ -15,17 +15,17 @@ pub(super) struct LowRank {
 }
 
 impl LowRank {
-    /// Takes the column with the largest remaining diagonal entry, again and again, until that entry is at most
+    /// Of the leading n points, takes the column with the largest remaining diagonal entry, again and again, until that entry is at most
     /// `negligible` or the rank is `most`.
     pub(super) fn new(
         context: &Context,
         work: &mut Workspace,
-        matrix: &dyn KernelOperator,
+        (matrix, n): (&dyn KernelOperator, usize),
         most: usize,
         negligible: f64,
     ) -> Result<Self> {
-        let n = matrix.points();
         let mut remaining = matrix.diagonal().to_vec();
+        remaining.truncate(n);
         // One row of Lᵀ after the other: they are long, and read as often as they are written.
         let mut columns: Vec<Vec<f64>> = Vec::new();
         while columns.len() < most.min(n) {

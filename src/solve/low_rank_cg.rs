@@ -34,6 +34,7 @@ pub(super) struct LowRankCg {
     norm: f64,
     gained: f64,
     accuracy: f64,
+    most_left: f64,
     steps: usize,
 }
 
@@ -72,6 +73,7 @@ impl LowRankCg {
             norm: 0.0,
             gained: 0.0,
             accuracy: 0.0,
+            most_left: f64::INFINITY,
             steps: 0,
         }
     }
@@ -88,16 +90,17 @@ impl LowRankCg {
 
     /// Whether the accuracy has been reached.
     pub(super) fn is_done(&self) -> bool {
-        self.error <= self.accuracy * self.accuracy * (self.norm - self.gained).max(0.0)
+        let relative = self.accuracy * self.accuracy * (self.norm - self.gained).max(0.0);
+        self.error <= relative.min(self.most_left * self.most_left)
     }
 
-    /// Starts from x = b, whose image is given, to a relative accuracy η.
+    /// Starts from x = b, whose image is given, to a relative accuracy η, and until the error is no more than `most_left`.
     pub(super) fn begin(
         &mut self,
         approximation: &LowRankPrior,
         curved: &mut Curved,
         (b, b_image): (ArrayView2<'_, f64>, ArrayView2<'_, f64>),
-        accuracy: f64,
+        (accuracy, most_left): (f64, f64),
         step: &mut Step,
     ) -> Result<()> {
         step.s.assign(&b);
@@ -110,6 +113,7 @@ impl LowRankCg {
         self.error = inner(&self.rho, &self.rho)?;
         self.gained = 0.0;
         self.accuracy = accuracy;
+        self.most_left = most_left;
         self.steps = 0;
         Ok(())
     }

@@ -66,7 +66,7 @@ impl<'a> Metric<'a> {
             return Ok(None);
         }
         let count = (classes / CLASSES_PER_VECTOR).clamp(1, MOST_VECTORS).min(n);
-        let leading = LeadingVectors::find(context, work, matrix.as_ref(), count)?;
+        let leading = LeadingVectors::find(context, work, (matrix.as_ref(), n), count)?;
         let count = leading.values.len();
         let sums = (0..count).map(|j| leading.vectors.column(j).sum()).collect();
         let pooling = (0..count).map(|j| leading.vectors.column(j).iter().map(|q| q * q).collect()).collect();

@@ -26,6 +26,7 @@ mod newton;
 mod preconditioned;
 mod preconditioner;
 mod root;
+mod solver;
 mod symmetrised;
 mod systems;
 
@@ -37,5 +38,7 @@ pub use lbfgs::lbfgs;
 pub use newton::newton;
 pub use preconditioned::PreconditionedCg;
 pub use preconditioner::LowRankPrior;
+pub use solver::Solver;
+pub(crate) use solver::minimise;
 pub use symmetrised::SymmetrisedCg;
 pub use systems::{LinearSystem, SystemInfo, solve_systems};

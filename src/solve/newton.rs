@@ -43,7 +43,7 @@ pub fn newton<L: Likelihood>(
         iterate.info.inner_steps += found.steps;
         iterate.info.products += found.products;
         iterate.info.preconditioner_rank = found.rank;
-        let line = line_search(likelihood, &iterate.alpha, &iterate.u, &iterate.r, &step)?;
+        let line = line_search(likelihood, iterate.info.objective, &iterate.alpha, &iterate.u, &iterate.r, &step)?;
         iterate.advance(&step, line.step)?;
         iterate.evaluate()?;
     }

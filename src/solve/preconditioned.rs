@@ -141,7 +141,8 @@ impl<L: Likelihood> NewtonDirection<L> for PreconditionedCg {
             && let Some((cg, approximation)) = &mut self.low_rank
         {
             let mut curved = Curved::new(context, approximation, point.likelihood, point.curvature)?;
-            cg.begin(approximation, &mut curved, (point.r.view(), point.r_image.view()), point.forcing, step)?;
+            let r = (point.r.view(), point.r_image.view());
+            cg.begin(approximation, &mut curved, r, (point.forcing, f64::INFINITY), step)?;
             let most_steps = point.max_steps.min(self.choice.most_steps());
             while cg.steps() < most_steps && cg.advance(&curved)? {
                 point.prior.apply(context, work, cg.image.view_mut(), cg.root_p.view())?;

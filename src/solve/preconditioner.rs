@@ -55,7 +55,7 @@ impl LowRankPrior {
             return Ok(None);
         }
         let largest = prior.blocks().blocks().iter().map(|block| block.variance).fold(0.0, f64::max);
-        let low_rank = LowRank::new(context, work, matrix.as_ref(), most, NEGLIGIBLE / largest)?;
+        let low_rank = LowRank::new(context, work, (matrix.as_ref(), prior.points()), most, NEGLIGIBLE / largest)?;
         let (n, rank) = low_rank.factor.dim();
         let intercept = (prior.intercept_variance() > 0.0).then(|| prior.intercept_variance().sqrt());
         let mut features = Array2::ones((n, rank + usize::from(intercept.is_some())));

@@ -25,6 +25,8 @@ pub struct LinearSystem<'a, L: Likelihood> {
     pub b: ArrayView2<'a, f64>,
     /// The relative accuracy η, in the norm of K̃.
     pub accuracy: f64,
+    /// What may be left of b in the norm of K̃, where the relative accuracy allows more.
+    pub most_left: f64,
 }
 
 /// How one system went.
@@ -109,10 +111,11 @@ fn start<L: Likelihood>(
             let mut curved = Curved::new(context, approximation, system.likelihood, system.curvature)?;
             let mut low_rank = LowRankCg::new(shape.0, shape.1);
             let b = (cg.r.view(), cg.r_image.view());
-            low_rank.begin(approximation, &mut curved, b, system.accuracy, &mut run.step)?;
+            let accuracy = (system.accuracy, system.most_left);
+            low_rank.begin(approximation, &mut curved, b, accuracy, &mut run.step)?;
             run.iteration = Iteration::Preconditioned(Box::new((low_rank, curved)));
         } else {
-            cg.begin(system.accuracy, &mut run.step)?;
+            cg.begin(system.accuracy, system.most_left, &mut run.step)?;
         }
     }
     Ok(runs)

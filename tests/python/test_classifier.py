@@ -370,11 +370,6 @@ def test_what_does_not_fit_at_all_says_how_large_it_is(rng):
         KernelClassifier(solver="exact", memory_limit=100_000).fit(X, y)
 
 
-def test_what_is_still_to_come_says_so(rng):
-    with pytest.raises(NotImplementedError, match="learn=True"):
-        KernelClassifier(learn=True).fit(*make_blobs(rng))
-
-
 def test_decisions_that_need_a_tree_say_so(rng):
     X, y = make_blobs(rng)
     model = KernelClassifier().fit(X, y)

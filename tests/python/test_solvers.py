@@ -141,10 +141,9 @@ def test_nodes_share_hyperparameters_as_told(garden):
         KernelClassifier(hierarchy=TREE, share="class").fit(X, y)
 
 
-def test_labels_that_are_no_leaves_are_refused(garden):
+def test_labels_that_are_not_in_the_tree_are_refused(garden):
     X, y = garden
-    for label, message in (("herb", "herb"), ("stone", "stone")):
-        y = y.astype(object)
-        y[0] = label
-        with pytest.raises(ValueError, match=message):
-            KernelClassifier(hierarchy=TREE).fit(X, y)
+    y = y.astype(object)
+    y[0] = "stone"
+    with pytest.raises(ValueError, match="stone"):
+        KernelClassifier(hierarchy=TREE).fit(X, y)

@@ -1,0 +1,247 @@
+//! Ψ, and what its gradient needs of every fold.
+
+use super::Folds;
+use super::fold::{FoldResult, in_place, parts};
+use super::meeting::side_by_side;
+use super::shuffled::shuffled;
+use crate::context::Context;
+use crate::data::{Target, Targets, check_shape};
+use crate::error::Result;
+use crate::model::FitOptions;
+use crate::prior::JointPrior;
+use crate::solve::{LowRankPrior, PreconditionerUse, SolveParams, Solver};
+use crate::workspace::Workspace;
+use ndarray::{Array1, Array2};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The way through the folds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FoldMethod {
+    /// What was measured to be faster for such a kernel.
+    #[default]
+    Auto,
+    /// All folds side by side, in place.
+    Batched,
+    /// One fold after the other, on shuffled kernel matrices.
+    Shuffled,
+    /// One fold after the other, in place; for the exact solver and for tests.
+    InPlace,
+}
+
+/// How Ψ is computed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CvOptions {
+    /// How the fits of the folds are made.
+    pub fit: FitOptions,
+    /// The way through the folds.
+    pub method: FoldMethod,
+    /// Where the gradient is computed, fits and adjoint systems are carried on until its error is below about this share of
+    /// Ψ. The error of Ψ itself is then of second order.
+    pub accuracy: f64,
+}
+
+impl Default for CvOptions {
+    fn default() -> Self {
+        Self { fit: FitOptions::default(), method: FoldMethod::Auto, accuracy: 1e-3 }
+    }
+}
+
+/// From so many columns on a product is bound by arithmetic, and gains nothing from those of other folds.
+const WIDE: usize = 32;
+
+impl CvOptions {
+    /// The solver of a fold, and its parameters.
+    pub(super) fn solver(&self, context: &Context, prior: &JointPrior) -> (Solver, SolveParams) {
+        let (solver, pairs, _) = self.fit.solver.choose(context, prior, self.fit.solve.pairs);
+        (solver, SolveParams { pairs, ..self.fit.solve })
+    }
+
+    /// The way through the folds that is taken.
+    fn choose(&self, prior: &JointPrior) -> FoldMethod {
+        match self.method {
+            FoldMethod::Auto if self.fit.solver == Solver::Exact => FoldMethod::InPlace,
+            FoldMethod::Auto => {
+                // Columns that one matrix is multiplied with: thin products are bound by memory, which folds can share.
+                let columns = prior.mixing().functions().div_ceil(prior.blocks().matrices().len().max(1));
+                if columns < WIDE { FoldMethod::Batched } else { FoldMethod::Shuffled }
+            }
+            named => named,
+        }
+    }
+}
+
+/// How an evaluation went.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CvInfo {
+    /// The way through the folds.
+    pub method: FoldMethod,
+    /// Products with K̃, or its corner, of all folds.
+    pub products: usize,
+    /// Whether every fold reached its accuracy.
+    pub converged: bool,
+    /// What it took.
+    pub time: Duration,
+}
+
+/// Ψ with E and F of every fold.
+#[derive(Debug)]
+pub struct CvResult {
+    /// Ψ.
+    pub value: f64,
+    /// E_k, n × C each.
+    pub e: Vec<Array2<f64>>,
+    /// F_k, where they were asked for.
+    pub f: Option<Vec<Array2<f64>>>,
+    /// How it went.
+    pub info: CvInfo,
+}
+
+/// A cross-validation: targets and folds, and α of every fold from one evaluation to the next.
+#[derive(Debug)]
+pub struct CrossValidation {
+    targets: Targets,
+    folds: Folds,
+    alphas: Vec<Option<Array2<f64>>>,
+}
+
+impl CrossValidation {
+    /// A cross-validation of the given targets. Points of which only a set of classes is known take no part: their
+    /// likelihood has more than one maximum, and Ψ would not be a function of the hyperparameters alone.
+    pub fn new(targets: Targets, folds: Folds) -> Result<Self> {
+        check_shape("there must be a fold for every point", targets.points(), folds.points())?;
+        let targets = known(targets)?;
+        let alphas = vec![None; folds.count()];
+        Ok(Self { targets, folds, alphas })
+    }
+
+    /// The targets.
+    #[must_use]
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// The folds.
+    #[must_use]
+    pub fn folds(&self) -> &Folds {
+        &self.folds
+    }
+
+    /// α of every fold, where the next evaluation starts.
+    #[must_use]
+    pub fn alphas(&self) -> &[Option<Array2<f64>>] {
+        &self.alphas
+    }
+
+    /// Starts the next evaluation from the given α.
+    pub fn set_alphas(&mut self, alphas: Vec<Option<Array2<f64>>>) -> Result<()> {
+        check_shape("there must be an α for every fold", self.folds.count(), alphas.len())?;
+        for alpha in alphas.iter().flatten() {
+            check_shape("the rows of a starting α must be the points", self.targets.points(), alpha.nrows())?;
+            check_shape("the columns of a starting α must be the classes", self.targets.classes(), alpha.ncols())?;
+        }
+        self.alphas = alphas;
+        Ok(())
+    }
+
+    /// Ψ at the hyperparameters of the prior, and E and F of every fold if the gradient is wanted. Fits start from where
+    /// the last evaluation ended. The prior is as it was when this returns.
+    pub fn evaluate(
+        &mut self,
+        context: &Context,
+        prior: &mut JointPrior,
+        options: &CvOptions,
+        wants_gradient: bool,
+    ) -> Result<CvResult> {
+        check_shape("the points of the prior must be those of the targets", self.targets.points(), prior.points())?;
+        let begun = Instant::now();
+        let method = options.choose(prior);
+        let results = match method {
+            FoldMethod::Shuffled => self.one_after_the_other(context, prior, options, wants_gradient)?,
+            FoldMethod::InPlace => self.in_place(context, prior, options, wants_gradient)?,
+            FoldMethod::Batched | FoldMethod::Auto => self.batched(context, prior, options, wants_gradient)?,
+        };
+        let info = CvInfo {
+            method,
+            products: results.iter().map(|result| result.products).sum(),
+            converged: results.iter().all(|result| result.converged),
+            time: begun.elapsed(),
+        };
+        let value = results.iter().map(|result| result.value).sum();
+        let (e, f): (Vec<_>, Vec<_>) = results.into_iter().map(|result| (result.e, result.f)).unzip();
+        self.alphas = e.iter().cloned().map(Some).collect();
+        Ok(CvResult { value, e, f: f.into_iter().collect(), info })
+    }
+
+    fn one_after_the_other(
+        &self,
+        context: &Context,
+        prior: &mut JointPrior,
+        options: &CvOptions,
+        wants_gradient: bool,
+    ) -> Result<Vec<FoldResult>> {
+        context.install(|| {
+            (0..self.folds.count())
+                .map(|k| {
+                    let start = self.alphas[k].as_ref().map(|alpha| alpha.view());
+                    let held_out = self.folds.held_out(k);
+                    shuffled(context, prior, &self.targets, &held_out, start, options, wants_gradient)
+                })
+                .collect()
+        })
+    }
+
+    fn in_place(
+        &self,
+        context: &Context,
+        prior: &JointPrior,
+        options: &CvOptions,
+        wants_gradient: bool,
+    ) -> Result<Vec<FoldResult>> {
+        let fold = |k| self.fold_in_place(context, prior, k, None, options, wants_gradient);
+        context.install(|| (0..self.folds.count()).map(fold).collect())
+    }
+
+    fn batched(
+        &self,
+        context: &Context,
+        prior: &JointPrior,
+        options: &CvOptions,
+        wants_gradient: bool,
+    ) -> Result<Vec<FoldResult>> {
+        // One preconditioner for all folds; a fold of its own would make it again.
+        let approximation = if options.fit.solve.preconditioner == PreconditionerUse::On {
+            context.install(|| LowRankPrior::new(context, &mut Workspace::default(), prior))?.map(Arc::new)
+        } else {
+            None
+        };
+        side_by_side(context, prior, self.folds.count(), |context, k| {
+            self.fold_in_place(context, prior, k, approximation.as_ref(), options, wants_gradient)
+        })
+    }
+
+    fn fold_in_place(
+        &self,
+        context: &Context,
+        prior: &JointPrior,
+        k: usize,
+        approximation: Option<&Arc<LowRankPrior>>,
+        options: &CvOptions,
+        wants_gradient: bool,
+    ) -> Result<FoldResult> {
+        let (kept, held_out) = parts(&self.targets, |row| self.folds.of_point()[row] == k)?;
+        let start = self.alphas[k].as_ref().map(|alpha| alpha.view());
+        in_place(context, prior, (&kept, &held_out), start, approximation, options, wants_gradient)
+    }
+}
+
+/// Targets in which points that may be of several classes have no weight.
+fn known(targets: Targets) -> Result<Targets> {
+    let uncertain = |row: usize| matches!(targets.of_point(row), Target::OneOf(_));
+    if !(0..targets.points()).any(uncertain) {
+        return Ok(targets);
+    }
+    let weight = |row: usize| if uncertain(row) { 0.0 } else { targets.weight(row) };
+    let weights: Array1<f64> = (0..targets.points()).map(weight).collect();
+    targets.with_weights(weights)
+}

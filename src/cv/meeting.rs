@@ -1,0 +1,202 @@
+//! Folds that are worked on side by side meet for their products, so that one pass over the kernel matrices serves all.
+//!
+//! Every fold runs in a thread of its own, through the same code as a single fit; only its [`Context`] knows that its
+//! products are shared. A product waits until every fold that is still at work has asked for one; then the last to come
+//! multiplies for all, on all threads. Which products meet depends on their number alone, so the results are always the
+//! same. Between products as many folds run at once as there are threads to be used.
+
+use crate::context::Context;
+use crate::data::{check_shape, row_major, row_major_mut, view, view_mut};
+use crate::error::{Error, Result};
+use crate::parallel::part_len;
+use crate::prior::JointPrior;
+use crate::workspace::Workspace;
+use ndarray::{ArrayView2, ArrayViewMut2};
+use rayon::prelude::*;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Where folds meet.
+pub(super) struct Meeting {
+    /// With the threads on which products are made.
+    context: Context,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// Folds that are still at work.
+    present: usize,
+    /// Folds that run between products, and how many may.
+    running: usize,
+    most_running: usize,
+    /// What every fold wants to have multiplied, and then the product.
+    requests: Vec<Option<Vec<f64>>>,
+    answers: Vec<Option<Result<Vec<f64>>>>,
+    work: Workspace,
+}
+
+impl Meeting {
+    pub(super) fn new(context: &Context, folds: usize) -> Arc<Self> {
+        let state = State {
+            present: folds,
+            running: 0,
+            most_running: context.threads(),
+            requests: (0..folds).map(|_| None).collect(),
+            answers: (0..folds).map(|_| None).collect(),
+            work: Workspace::default(),
+        };
+        Arc::new(Self { context: context.clone(), state: Mutex::new(state), changed: Condvar::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something has changed.
+    fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for leave to run.
+    fn begin_to_run<'a>(&'a self, mut state: MutexGuard<'a, State>) {
+        while state.running >= state.most_running {
+            state = self.wait(state);
+        }
+        state.running += 1;
+    }
+}
+
+/// A fold at a meeting.
+#[derive(Clone)]
+pub(crate) struct Member {
+    meeting: Arc<Meeting>,
+    fold: usize,
+}
+
+impl Member {
+    pub(super) fn new(meeting: &Arc<Meeting>, fold: usize) -> Self {
+        Self { meeting: Arc::clone(meeting), fold }
+    }
+
+    /// Runs the work of the fold; whatever comes of it, the others need not wait for this one any more.
+    pub(super) fn run<T>(&self, prior: &JointPrior, work: impl FnOnce() -> T) -> T {
+        struct Leave<'a>(&'a Member, &'a JointPrior);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                let mut state = self.0.meeting.lock();
+                state.running -= 1;
+                state.present -= 1;
+                state.multiply_if_all_are_there(&self.0.meeting.context, self.1);
+                self.0.meeting.changed.notify_all();
+            }
+        }
+        self.meeting.begin_to_run(self.meeting.lock());
+        let leave = Leave(self, prior);
+        let result = work();
+        drop(leave);
+        result
+    }
+
+    /// out = K̃ S, together with the products of all others.
+    pub(crate) fn multiply(
+        &self,
+        prior: &JointPrior,
+        mut out: ArrayViewMut2<'_, f64>,
+        s: ArrayView2<'_, f64>,
+    ) -> Result<()> {
+        check_shape("the columns of S must be the classes", prior.classes(), s.ncols())?;
+        let mut state = self.meeting.lock();
+        state.running -= 1;
+        let mut request = state.work.take(s.len());
+        request.copy_from_slice(row_major("S", &s)?);
+        state.requests[self.fold] = Some(request);
+        state.multiply_if_all_are_there(&self.meeting.context, prior);
+        self.meeting.changed.notify_all();
+        let answer = loop {
+            if let Some(answer) = state.answers[self.fold].take() {
+                break answer;
+            }
+            state = self.meeting.wait(state);
+        };
+        let copied = answer.and_then(|answer| {
+            row_major_mut("the product", &mut out)?.copy_from_slice(&answer);
+            state.work.give(answer);
+            Ok(())
+        });
+        self.meeting.begin_to_run(state);
+        copied
+    }
+}
+
+impl State {
+    /// Makes the products of all folds, once every one that is still at work has asked.
+    fn multiply_if_all_are_there(&mut self, context: &Context, prior: &JointPrior) {
+        let asking: Vec<usize> = (0..self.requests.len()).filter(|&fold| self.requests[fold].is_some()).collect();
+        if asking.is_empty() || asking.len() < self.present {
+            return;
+        }
+        let done = context.install(|| self.multiply(context, prior, &asking));
+        if let Err(error) = done {
+            asking.iter().for_each(|&fold| self.answers[fold] = Some(Err(error.clone())));
+        }
+        self.requests.iter_mut().for_each(|request| *request = None);
+    }
+
+    fn multiply(&mut self, context: &Context, prior: &JointPrior, asking: &[usize]) -> Result<()> {
+        let (n, classes) = (prior.points(), prior.classes());
+        let (width, rows) = (classes * asking.len(), part_len(n));
+        let (mut together, mut product) = (self.work.take(n * width), self.work.take(n * width));
+        for (place, &fold) in asking.iter().enumerate() {
+            let Some(request) = self.requests[fold].take() else { continue };
+            together.par_chunks_mut(rows * width).zip(request.par_chunks(rows * classes)).for_each(|(all, one)| {
+                for (all, one) in all.chunks_mut(width).zip(one.chunks(classes)) {
+                    all[place * classes..(place + 1) * classes].copy_from_slice(one);
+                }
+            });
+            self.work.give(request);
+        }
+        let done = view((n, width), &together)
+            .and_then(|s| prior.apply(context, &mut self.work, view_mut((n, width), &mut product)?, s));
+        if done.is_ok() {
+            for (place, &fold) in asking.iter().enumerate() {
+                let mut answer = self.work.take(n * classes);
+                answer.par_chunks_mut(rows * classes).zip(product.par_chunks(rows * width)).for_each(|(one, all)| {
+                    for (one, all) in one.chunks_mut(classes).zip(all.chunks(width)) {
+                        one.copy_from_slice(&all[place * classes..(place + 1) * classes]);
+                    }
+                });
+                self.answers[fold] = Some(Ok(answer));
+            }
+        }
+        self.work.give(together);
+        self.work.give(product);
+        done
+    }
+}
+
+impl std::fmt::Debug for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Member").field("fold", &self.fold).finish_non_exhaustive()
+    }
+}
+
+/// Runs the work of every fold side by side, each on a thread of its own, and returns what they return.
+pub(super) fn side_by_side<T: Send>(
+    context: &Context,
+    prior: &JointPrior,
+    folds: usize,
+    work: impl Fn(&Context, usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let meeting = Meeting::new(context, folds);
+    // One thread each: inside a fold loops run in place, while its thread may wait for the others.
+    let contexts = (0..folds).map(|fold| context.alone_at(Member::new(&meeting, fold))).collect::<Result<Vec<_>>>()?;
+    let run = &|fold: usize| {
+        let context: &Context = &contexts[fold];
+        Member::new(&meeting, fold).run(prior, || context.install(|| work(context, fold)))
+    };
+    let results = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..folds).map(|fold| scope.spawn(move || run(fold))).collect();
+        threads.into_iter().map(|thread| thread.join().map_err(|_| Error::Panicked)).collect::<Vec<_>>()
+    });
+    results.into_iter().map(|result| result.and_then(|inner| inner)).collect()
+}

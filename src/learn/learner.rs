@@ -1,0 +1,238 @@
+//! Learning: Ψ as a function of the hyperparameters, and its minimum.
+
+use super::optimiser::{MinimiserOptions, Objective, minimise};
+use super::parameters::ParameterLayout;
+use crate::context::{Context, Progress};
+use crate::cv::{CrossValidation, CvOptions, gradient};
+use crate::data::{Inputs, check_shape};
+use crate::error::{Error, Result};
+use crate::model::{FitOptions, ModelSpec};
+use crate::prior::JointPrior;
+use crate::solve::SolveParams;
+use std::time::{Duration, Instant};
+
+/// How hyperparameters are learned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearnOptions {
+    /// How Ψ is computed; its fits are as accurate as this near the end.
+    pub cv: CvOptions,
+    /// Largest number of evaluations of Ψ.
+    pub max_evaluations: usize,
+    /// Learning ends when steps lower Ψ by less than this share of it.
+    pub tolerance: f64,
+    /// How far every logarithm may go, as (lower, upper); empty for the usual ones, a factor of 10⁶ to either side.
+    pub bounds: Vec<(f64, f64)>,
+    /// A normal prior on every logarithm, as (mean, standard deviation); empty for none (seed 000, section 9.4).
+    pub prior: Vec<(f64, f64)>,
+    /// Whether what has been learned so far is kept when the work is interrupted.
+    pub keep_on_interrupt: bool,
+}
+
+impl Default for LearnOptions {
+    fn default() -> Self {
+        Self {
+            cv: CvOptions::default(),
+            max_evaluations: 60,
+            tolerance: 1e-4,
+            bounds: Vec::new(),
+            prior: Vec::new(),
+            keep_on_interrupt: false,
+        }
+    }
+}
+
+/// How accurate evaluations are: loose at first, and more so only when there is nothing left to gain.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    /// max|α + g| of the fits is at most so many times what was asked for.
+    fits: f64,
+    /// The error of the gradient is at most about so many times what was asked for.
+    gradient: f64,
+    /// Steps that gain less than so many times the tolerance do not count.
+    tolerance: f64,
+}
+
+const LEVELS: [Level; 3] = [
+    Level { fits: 10.0, gradient: 30.0, tolerance: 30.0 },
+    Level { fits: 1.0, gradient: 1.0, tolerance: 1.0 },
+    Level { fits: 1.0, gradient: 0.1, tolerance: 1.0 },
+];
+/// The level at which learning ends, unless it gets stuck there.
+const LAST_LEVEL: usize = 1;
+/// How far a logarithm goes by default.
+const RANGE: f64 = 13.815_510_557_964_274; // ln 10⁶
+
+/// One evaluation of Ψ.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// The logarithms of the hyperparameters.
+    pub logarithms: Vec<f64>,
+    /// Ψ, with the penalty of the prior on the hyperparameters if there is one.
+    pub value: f64,
+    /// Its gradient.
+    pub gradient: Vec<f64>,
+    /// Products with kernel matrices, of all folds.
+    pub products: usize,
+    /// Whether all fits reached their accuracy.
+    pub converged: bool,
+    /// Making the kernel matrices.
+    pub kernel_time: Duration,
+    /// The folds.
+    pub fold_time: Duration,
+    /// The derivatives.
+    pub gradient_time: Duration,
+    /// When it ended, since learning began.
+    pub at: Duration,
+}
+
+/// What was learned.
+#[derive(Debug)]
+pub struct Learned {
+    /// The model with its hyperparameters.
+    pub spec: ModelSpec,
+    /// Ψ there.
+    pub value: f64,
+    /// Whether learning ended because there was nothing left to gain.
+    pub converged: bool,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+    /// Every evaluation.
+    pub history: Vec<Evaluation>,
+}
+
+/// Learns the hyperparameters of a model by minimising Ψ, from the values that it has.
+pub fn learn(
+    context: &Context,
+    spec: &ModelSpec,
+    layout: &ParameterLayout,
+    x: &Inputs,
+    cv: &mut CrossValidation,
+    options: &LearnOptions,
+) -> Result<Learned> {
+    let start = layout.logarithms(spec);
+    let bounds = match options.bounds.as_slice() {
+        [] => start.iter().map(|log| (log - RANGE, log + RANGE)).collect(),
+        given => given.to_vec(),
+    };
+    check_shape("there must be bounds for every hyperparameter", layout.len(), bounds.len())?;
+    if !options.prior.is_empty() {
+        check_shape("there must be a prior for every hyperparameter", layout.len(), options.prior.len())?;
+    }
+    let mut criterion = Criterion {
+        context,
+        spec,
+        layout,
+        x,
+        cv,
+        options,
+        level: 0,
+        prior: None,
+        begun: Instant::now(),
+        best: None,
+        history: Vec::new(),
+    };
+    let settings = MinimiserOptions { max_evaluations: options.max_evaluations, ..MinimiserOptions::default() };
+    let outcome = minimise(&mut criterion, &start, &bounds, &settings);
+    let (converged, interrupted) = match outcome {
+        Ok(minimum) => (minimum.converged, false),
+        Err(Error::Interrupted) if options.keep_on_interrupt && criterion.best.is_some() => (false, true),
+        Err(error) => return Err(error),
+    };
+    let (value, logarithms) = criterion.best.unwrap_or((f64::NAN, start));
+    let spec = layout.with_logarithms(spec, &logarithms)?;
+    Ok(Learned { spec, value, converged, interrupted, history: criterion.history })
+}
+
+/// Ψ as a function of the logarithms.
+struct Criterion<'a> {
+    context: &'a Context,
+    spec: &'a ModelSpec,
+    layout: &'a ParameterLayout,
+    x: &'a Inputs,
+    cv: &'a mut CrossValidation,
+    options: &'a LearnOptions,
+    /// Which of the [`LEVELS`] evaluations are at.
+    level: usize,
+    /// The prior of the last evaluation, where its kernel matrices can be used again.
+    prior: Option<JointPrior>,
+    begun: Instant,
+    /// The lowest value at this accuracy, and where.
+    best: Option<(f64, Vec<f64>)>,
+    history: Vec<Evaluation>,
+}
+
+impl Criterion<'_> {
+    /// The prior at some hyperparameters.
+    fn prior(&mut self, spec: &ModelSpec) -> Result<JointPrior> {
+        match self.prior.take() {
+            Some(mut prior) if self.layout.keeps_matrices() => {
+                prior.set_variances(spec.blocks.iter().map(|block| block.variance), spec.intercept_variance)?;
+                Ok(prior)
+            }
+            _ => self.context.install(|| spec.prior(self.context, self.x, self.options.cv.fit.precision)),
+        }
+    }
+
+    /// Adds the penalty of a normal prior on the logarithms.
+    fn penalise(&self, logarithms: &[f64], value: &mut f64, gradient: &mut [f64]) {
+        for ((log, gradient), (mean, deviation)) in logarithms.iter().zip(gradient).zip(&self.options.prior) {
+            let standard = (log - mean) / deviation;
+            *value += 0.5 * standard * standard;
+            *gradient += standard / deviation;
+        }
+    }
+}
+
+impl Objective for Criterion<'_> {
+    fn evaluate(&mut self, logarithms: &[f64]) -> Result<(f64, Vec<f64>)> {
+        self.context.check()?;
+        let begun = Instant::now();
+        let spec = self.layout.with_logarithms(self.spec, logarithms)?;
+        let mut prior = self.prior(&spec)?;
+        let kernel_time = begun.elapsed();
+        let (given, level) = (self.options.cv, LEVELS[self.level]);
+        let solve = SolveParams { tol: level.fits * given.fit.solve.tol, ..given.fit.solve };
+        let accuracy = level.gradient * given.accuracy;
+        let options = CvOptions { fit: FitOptions { solve, ..given.fit }, accuracy, ..given };
+        let quiet = self.context.without_listener();
+        let found = self.cv.evaluate(&quiet, &mut prior, &options, true)?;
+        let gradient_begun = Instant::now();
+        let f = found.f.unwrap_or_default();
+        let mut gradient = self.layout.gradient(&gradient(self.context, &prior, &found.e, &f)?);
+        let mut value = found.value;
+        self.penalise(logarithms, &mut value, &mut gradient);
+        self.prior = Some(prior);
+        if self.best.as_ref().is_none_or(|(lowest, _)| value < *lowest) {
+            self.best = Some((value, logarithms.to_vec()));
+        }
+        self.history.push(Evaluation {
+            logarithms: logarithms.to_vec(),
+            value,
+            gradient: gradient.clone(),
+            products: found.info.products,
+            converged: found.info.converged,
+            kernel_time,
+            fold_time: found.info.time,
+            gradient_time: gradient_begun.elapsed(),
+            at: self.begun.elapsed(),
+        });
+        let slope = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+        self.context.report(Progress::Evaluation { evaluation: self.history.len(), value, slope });
+        Ok((value, gradient))
+    }
+
+    fn tolerance(&self) -> f64 {
+        LEVELS[self.level].tolerance * self.options.tolerance
+    }
+
+    fn refine(&mut self, stuck: bool) -> bool {
+        let last = if stuck { LEVELS.len() - 1 } else { LAST_LEVEL };
+        let finer = self.level < last;
+        if finer {
+            self.level += 1;
+            // What seemed lowest may have been an error.
+            self.best = None;
+        }
+        finer
+    }
+}

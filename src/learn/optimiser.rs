@@ -1,0 +1,325 @@
+//! Minimisation of an expensive function with its gradient: L-BFGS within bounds.
+//!
+//! Written here because value and gradient come together, every evaluation costs many fits, some may fail, and bounds and
+//! an account of every evaluation are wanted; optimisers of other crates ask for value and gradient apart.
+
+use crate::error::{Error, Result};
+use std::collections::VecDeque;
+
+/// A function to be minimised.
+pub trait Objective {
+    /// Value and gradient at x.
+    fn evaluate(&mut self, x: &[f64]) -> Result<(f64, Vec<f64>)>;
+
+    /// The share of the value that a step has to gain, or else it does not count at the accuracy of now. An entry of the
+    /// gradient that is smaller than this share does not count either.
+    fn tolerance(&self) -> f64;
+
+    /// Makes evaluations more accurate, because there is nothing left to gain at the accuracy of now, or because (`stuck`)
+    /// no lower point is found where there should be one. `false` where that is not worth it.
+    fn refine(&mut self, stuck: bool) -> bool;
+}
+
+/// When to stop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MinimiserOptions {
+    /// Largest number of evaluations.
+    pub max_evaluations: usize,
+    /// What the value may be wrong by, as a share of it.
+    pub noise: f64,
+    /// The largest change of an entry in one step.
+    pub max_change: f64,
+}
+
+impl Default for MinimiserOptions {
+    fn default() -> Self {
+        Self { max_evaluations: 60, noise: 1e-8, max_change: 3.0 }
+    }
+}
+
+/// Where the minimisation ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Minimum {
+    /// The best x seen.
+    pub x: Vec<f64>,
+    /// Its value.
+    pub value: f64,
+    /// Evaluations made.
+    pub evaluations: usize,
+    /// Whether it ended because there was nothing left to gain.
+    pub converged: bool,
+}
+
+/// Pairs that are kept.
+const PAIRS: usize = 10;
+/// Share of the expected decrease that a step must bring (Armijo).
+const DECREASE: f64 = 1e-4;
+/// A step is made longer while the slope at its end is more than this share of that at its start.
+const STILL_STEEP: f64 = 0.7;
+const MOST_EXTENSIONS: usize = 3;
+const MOST_REDUCTIONS: usize = 5;
+
+/// Minimises from `start` within the bounds (lower, upper) of every entry.
+pub fn minimise(
+    objective: &mut dyn Objective,
+    start: &[f64],
+    bounds: &[(f64, f64)],
+    options: &MinimiserOptions,
+) -> Result<Minimum> {
+    let mut search = Search { objective, bounds, options, evaluations: 0 };
+    let mut x = search.clamp(start);
+    let (mut value, mut gradient) = search.evaluate(&x)?;
+    let mut pairs = Pairs::default();
+    let mut small_steps = 0;
+    let mut converged = false;
+    while search.evaluations < options.max_evaluations {
+        let free = search.free(&x, &gradient);
+        let limit = search.objective.tolerance() * value.abs();
+        let flat = free.iter().zip(&gradient).all(|(free, g)| !free || g.abs() <= limit);
+        if flat || small_steps >= 2 {
+            if !search.objective.refine(false) {
+                converged = true;
+                break;
+            }
+            small_steps = 0;
+            (value, gradient) = search.evaluate(&x)?;
+            continue;
+        }
+        let mut direction = pairs.direction(&gradient, &free);
+        if dot(&direction, &gradient).partial_cmp(&0.0) != Some(std::cmp::Ordering::Less) {
+            pairs.list.clear();
+            direction = pairs.direction(&gradient, &free);
+        }
+        // Without pairs nothing is known of the scale: no entry changes by more than a factor of e.
+        let largest = direction.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
+        let most = options.max_change / largest;
+        let first = if pairs.list.is_empty() { (1.0 / largest).min(most) } else { most.min(1.0) };
+        let Some(next) = search.line(&x, (value, &gradient), &direction, first, most)? else {
+            if search.evaluations >= options.max_evaluations {
+                break;
+            }
+            // Nothing below: pairs may be to blame, or evaluations that are not accurate enough.
+            if !pairs.list.is_empty() {
+                pairs.list.clear();
+            } else if search.objective.refine(true) {
+                (value, gradient) = search.evaluate(&x)?;
+            } else {
+                converged = true;
+                break;
+            }
+            continue;
+        };
+        pairs.observe(&x, &next.x, &gradient, &next.gradient);
+        let gain = value - next.value;
+        (x, value, gradient) = (next.x, next.value, next.gradient);
+        small_steps = if gain <= search.objective.tolerance() * value.abs() { small_steps + 1 } else { 0 };
+    }
+    Ok(Minimum { x, value, evaluations: search.evaluations, converged })
+}
+
+struct Search<'a> {
+    objective: &'a mut dyn Objective,
+    bounds: &'a [(f64, f64)],
+    options: &'a MinimiserOptions,
+    evaluations: usize,
+}
+
+struct Point {
+    x: Vec<f64>,
+    value: f64,
+    gradient: Vec<f64>,
+}
+
+impl Search<'_> {
+    fn evaluate(&mut self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
+        self.evaluations += 1;
+        self.objective.evaluate(x)
+    }
+
+    fn clamp(&self, x: &[f64]) -> Vec<f64> {
+        x.iter().zip(self.bounds).map(|(x, (lower, upper))| x.max(*lower).min(*upper)).collect()
+    }
+
+    /// Which entries may move downhill: not those at a bound that the gradient pushes against.
+    fn free(&self, x: &[f64], gradient: &[f64]) -> Vec<bool> {
+        let free = |((x, g), (lower, upper)): ((&f64, &f64), &(f64, f64))| {
+            !(*x <= *lower && *g > 0.0 || *x >= *upper && *g < 0.0)
+        };
+        x.iter().zip(gradient).zip(self.bounds).map(free).collect()
+    }
+
+    /// Finds a lower point along the direction.
+    fn line(
+        &mut self,
+        x: &[f64],
+        (value, gradient): (f64, &[f64]),
+        direction: &[f64],
+        first: f64,
+        most: f64,
+    ) -> Result<Option<Point>> {
+        let slope = dot(direction, gradient);
+        let noise = self.options.noise * value.abs();
+        let mut length = first;
+        let mut best: Option<Point> = None;
+        let (mut extensions, mut reductions) = (0, 0);
+        while self.evaluations < self.options.max_evaluations {
+            let along: Vec<f64> = x.iter().zip(direction).map(|(x, d)| x + length * d).collect();
+            let there = self.clamp(&along);
+            let found = match self.evaluate(&there) {
+                Ok((value, gradient)) => Point { x: there, value, gradient },
+                // Too far: hyperparameters at which nothing can be fitted.
+                Err(Error::NotFinite { .. } | Error::NotPositiveDefinite { .. }) => {
+                    Point { x: there, value: f64::INFINITY, gradient: vec![0.0; x.len()] }
+                }
+                Err(error) => return Err(error),
+            };
+            let moved: f64 = found.x.iter().zip(x).zip(gradient).map(|((a, b), g)| (a - b) * g).sum();
+            if let Some(best) = best.take_if(|best| best.value <= found.value) {
+                return Ok(Some(best)); // the extension went too far
+            }
+            if found.value <= value + DECREASE * moved + noise {
+                let steep = dot(direction, &found.gradient) < STILL_STEEP * slope;
+                if steep && extensions < MOST_EXTENSIONS && reductions == 0 && 2.0 * length <= most {
+                    extensions += 1;
+                    length = (4.0 * length).min(most);
+                    best = Some(found);
+                    continue;
+                }
+                return Ok(Some(found));
+            }
+            reductions += 1;
+            if reductions > MOST_REDUCTIONS {
+                break;
+            }
+            length = shorter(length, slope, found.value - value, dot(direction, &found.gradient));
+        }
+        Ok(best)
+    }
+}
+
+/// The minimum of the cubic through value and slope at both ends, kept between a tenth and a half of the length.
+fn shorter(length: f64, slope: f64, rise: f64, end_slope: f64) -> f64 {
+    let d = slope + end_slope - 3.0 * rise / length;
+    let root = (d * d - slope * end_slope).max(0.0).sqrt();
+    let minimum = length * (1.0 - (end_slope + root - d) / (end_slope - slope + 2.0 * root));
+    if minimum.is_finite() { minimum.clamp(0.1 * length, 0.5 * length) } else { 0.25 * length }
+}
+
+/// Steps and changes of the gradient.
+#[derive(Default)]
+struct Pairs {
+    list: VecDeque<(Vec<f64>, Vec<f64>)>,
+}
+
+impl Pairs {
+    fn observe(&mut self, x: &[f64], next: &[f64], gradient: &[f64], next_gradient: &[f64]) {
+        let difference = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>();
+        let (s, y) = (difference(next, x), difference(next_gradient, gradient));
+        if dot(&s, &y) > 1e-10 * dot(&y, &y) {
+            if self.list.len() == PAIRS {
+                self.list.pop_front();
+            }
+            self.list.push_back((s, y));
+        }
+    }
+
+    /// −H g by the two-loop recursion, among the free entries.
+    fn direction(&self, gradient: &[f64], free: &[bool]) -> Vec<f64> {
+        let restrict = |v: &mut [f64]| v.iter_mut().zip(free).filter(|(_, free)| !**free).for_each(|(v, _)| *v = 0.0);
+        let mut q = gradient.to_vec();
+        restrict(&mut q);
+        let mut used = Vec::with_capacity(self.list.len());
+        for (s, y) in self.list.iter().rev() {
+            let factor = dot(s, &q) / dot(s, y);
+            q.iter_mut().zip(y).for_each(|(q, y)| *q -= factor * y);
+            used.push(factor);
+        }
+        if let Some((s, y)) = self.list.back() {
+            let scale = dot(s, y) / dot(y, y);
+            q.iter_mut().for_each(|q| *q *= scale);
+        }
+        for ((s, y), factor) in self.list.iter().zip(used.iter().rev()) {
+            let change = factor - dot(y, &q) / dot(s, y);
+            q.iter_mut().zip(s).for_each(|(q, s)| *q += change * s);
+        }
+        restrict(&mut q);
+        q.iter_mut().for_each(|q| *q = -*q);
+        q
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Function<F>(F);
+
+    impl<F: FnMut(&[f64]) -> Result<(f64, Vec<f64>)>> Objective for Function<F> {
+        fn evaluate(&mut self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
+            (self.0)(x)
+        }
+
+        fn tolerance(&self) -> f64 {
+            1e-11
+        }
+
+        fn refine(&mut self, _: bool) -> bool {
+            false
+        }
+    }
+
+    fn rosenbrock(x: &[f64]) -> (f64, Vec<f64>) {
+        let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
+        (1.0 + a * a + 100.0 * b * b, vec![-2.0 * a - 400.0 * x[0] * b, 200.0 * b])
+    }
+
+    fn options() -> MinimiserOptions {
+        MinimiserOptions { max_evaluations: 200, noise: 0.0, ..Default::default() }
+    }
+
+    const FREE: [(f64, f64); 2] = [(f64::NEG_INFINITY, f64::INFINITY); 2];
+
+    #[test]
+    fn finds_the_bottom_of_a_curved_valley() {
+        let found = minimise(&mut Function(|x: &[f64]| Ok(rosenbrock(x))), &[-1.2, 1.0], &FREE, &options()).unwrap();
+        assert!(found.converged && found.evaluations < 100, "{found:?}");
+        assert!((found.x[0] - 1.0).abs() < 1e-4 && (found.x[1] - 1.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn stays_within_bounds_and_ends_at_them() {
+        let bounds = [(-2.0, 0.5), (-2.0, 2.0)];
+        let found = minimise(&mut Function(|x: &[f64]| Ok(rosenbrock(x))), &[-1.2, 1.0], &bounds, &options()).unwrap();
+        assert!((found.x[0] - 0.5).abs() < 1e-12 && (found.x[1] - 0.25).abs() < 1e-4, "{found:?}");
+    }
+
+    #[test]
+    fn goes_round_where_the_function_cannot_be_evaluated() {
+        let mut function =
+            Function(
+                |x: &[f64]| {
+                    if x[0] > 1.5 { Err(Error::NotFinite { steps: 0, variance: 1.0 }) } else { Ok(rosenbrock(x)) }
+                },
+            );
+        let found = minimise(&mut function, &[-1.2, 1.0], &FREE, &options()).unwrap();
+        assert!((found.x[0] - 1.0).abs() < 1e-4, "{found:?}");
+        let mut broken = Function(|_: &[f64]| Err(Error::Interrupted));
+        assert_eq!(minimise(&mut broken, &[0.0, 0.0], &FREE, &options()), Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn keeps_to_its_budget() {
+        let mut calls = 0;
+        let mut function = Function(|x: &[f64]| {
+            calls += 1;
+            Ok(rosenbrock(x))
+        });
+        let few = MinimiserOptions { max_evaluations: 7, ..options() };
+        let found = minimise(&mut function, &[-1.2, 1.0], &FREE, &few).unwrap();
+        assert_eq!((found.evaluations, calls, found.converged), (7, 7, false));
+    }
+}

@@ -1,0 +1,218 @@
+"""Hyperparameters learned by cross-validation."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from conftest import make_blobs
+from nuptse import Hierarchy, KernelClassifier
+from nuptse.datasets import make_taxonomy
+from nuptse.kernels import RBF, Linear
+
+TREE = Hierarchy.parse({"x": ["a", "b"], "y": ["c", "d"]})
+
+
+def naive_criterion(model, X, y, folds, weights):
+    """Return the criterion by fits of the estimator itself."""
+    total = 0.0
+    for held_out in folds:
+        kept = np.setdiff1d(np.arange(len(y)), held_out)
+        model.fit(X[kept], y[kept], weights[kept])
+        proba = model.predict_log_proba(X[held_out])
+        columns = np.searchsorted(model.classes_, y[held_out])
+        total -= (weights[held_out] * proba[np.arange(len(held_out)), columns]).sum()
+    return total
+
+
+@pytest.mark.parametrize("hierarchy", [None, TREE])
+def test_the_criterion_is_the_likelihood_of_points_held_out(rng, hierarchy):
+    X, y = make_blobs(rng, 60, 3, 4)
+    y = np.array(list("abcd"))[y]
+    weights = rng.uniform(0.5, 2, 60)
+    folds = [test for _, test in KFold(3).split(X)]
+    options = {"hierarchy": hierarchy, "tol": 1e-10, "folds": folds}
+    model = KernelClassifier(RBF(3.0, 1.5), **options)
+    found = model.cv_criterion(X, y, weights)
+    assert found.value == pytest.approx(naive_criterion(model, X, y, folds, weights), rel=1e-8)
+    assert found.info["converged"]
+
+
+def test_the_gradient_lines_up_with_names_and_values(rng):
+    X, y = make_blobs(rng, 60, 2, 4)
+    y = np.array(list("abcd"))[y]
+
+    def criterion(variances, widths, intercept):
+        kernels = {f"level {i + 1}": RBF(v, w) for i, (v, w) in enumerate(zip(variances, widths, strict=True))}
+        model = KernelClassifier(
+            kernels, hierarchy=TREE, share="level", intercept_variance=intercept, learn_intercept=True, tol=1e-11
+        )
+        return model.cv_criterion(X, y)
+
+    start = np.log([2.0, 0.7, 1.1, 3.0, 0.5])
+    at = lambda logs: criterion(np.exp(logs[:2]), np.exp(logs[2:4]), float(np.exp(logs[4])))  # noqa: E731
+    found = at(start)
+    assert found.names == [
+        "variance[level 1]",
+        "variance[level 2]",
+        "inverse_width[level 1]",
+        "inverse_width[level 2]",
+        "intercept_variance",
+    ]
+    np.testing.assert_allclose(found.values, np.exp(start))
+    for i in range(5):
+        step = 1e-4 * np.eye(5)[i]
+        difference = (at(start + step).value - at(start - step).value) / 2e-4
+        assert found.gradient[i] == pytest.approx(difference, rel=1e-5, abs=1e-5)
+
+
+def test_the_criterion_leaves_the_estimator_alone(rng):
+    X, y = make_blobs(rng)
+    model = KernelClassifier()
+    before = dict(vars(model))
+    assert model.cv_criterion(X, y, gradient=False).gradient is None
+    assert vars(model) == before
+
+
+def test_learning_lowers_the_criterion_and_keeps_an_account(rng):
+    X, y = make_blobs(rng, 150, 2, 3)
+    model = KernelClassifier(RBF(0.1, 20.0), learn=True, share="all").fit(X, y)
+    assert model.cv_value_ < model.history_[0]["value"]
+    assert model.history_[0]["hyperparameters"] == pytest.approx({"variance": 0.1, "inverse_width": 20.0})
+    assert set(model.hyperparameters_) == {"variance", "inverse_width", "intercept_variance"}
+    assert model.kernel_.variance == pytest.approx(model.hyperparameters_["variance"])
+    assert model.kernel_.inverse_width == pytest.approx(model.hyperparameters_["inverse_width"])
+    again = KernelClassifier(model.kernel_).cv_criterion(X, y)
+    assert again.value == pytest.approx(model.cv_value_, rel=1e-3)
+    assert np.abs(again.gradient).max() < 1e-2 * again.value
+    fixed = KernelClassifier(model.kernel_).fit(X, y)
+    np.testing.assert_allclose(fixed.predict_proba(X), model.predict_proba(X), atol=1e-3)
+
+
+def test_the_start_hardly_matters(rng):
+    X, y = make_blobs(rng, 150, 2, 3)
+    starts = [RBF(), RBF(10_000.0), RBF(0.01), RBF(10.0, 100.0), RBF(10.0, 0.01)]
+    values = [KernelClassifier(kernel, learn=True, share="all").fit(X, y).cv_value_ for kernel in starts]
+    assert max(values) < 1.01 * min(values)
+
+
+def test_every_group_learns_its_own(rng):
+    X, y = make_blobs(rng, 120, 2, 3)
+    tied = KernelClassifier(RBF(), learn=True, share="all").fit(X, y)
+    apart = KernelClassifier(RBF(), learn=True, share="class").fit(X, y)
+    assert set(apart.hyperparameters_) == {
+        *(f"{name}[{label}]" for name in ("variance", "inverse_width") for label in range(3)),
+        "intercept_variance",
+    }
+    assert set(apart.kernel_) == {0, 1, 2}
+    assert len({kernel.inverse_width for kernel in apart.kernel_.values()}) == 3
+    assert apart.cv_value_ < 1.005 * tied.cv_value_
+
+
+def test_an_input_without_meaning_is_switched_off(rng):
+    X, y = make_blobs(rng, 150, 2, 3)
+    X = np.column_stack([X, 3 * rng.normal(size=150)])
+    model = KernelClassifier(RBF(ard=True), learn=True, share="all", scale="auto").fit(X, y)
+    widths = model.kernel_.inverse_width
+    assert widths[2] < 0.2 * widths[:2].max()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_groups_of_inputs_learn_weights(rng, sparse):
+    X, y = make_blobs(rng, 150, 4, 3)
+    X = np.column_stack([X, rng.normal(size=(150, 12))])
+    groups = {"useful": range(4), "useless": slice(4, None)}
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    model = KernelClassifier(Linear(groups=groups), learn=True).fit(rows, y)
+    useful, useless = model.kernel_.weights
+    assert useful > 5 * useless
+    plain = KernelClassifier(Linear(), learn=True).fit(rows, y)
+    assert model.cv_value_ < plain.cv_value_
+
+
+def test_groups_by_frequency_beat_plain_counts():
+    made = make_taxonomy(600, n_classes=12, topic_share=0.15, random_state=0)
+    options = {"learn": True, "scale": "auto", "folds": 3}
+    plain = KernelClassifier(Linear(), **options).fit(made.data, made.target)
+    weighted = KernelClassifier(Linear(groups="frequency"), **options).fit(made.data, made.target)
+    assert weighted.cv_value_ < plain.cv_value_
+    assert 2 <= len(weighted.kernel_.weights) <= 16
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([0, 1], "for each of the 3 columns"),
+        ({"a": [0, 1]}, "column 2 is in no group"),
+        ({"a": [0, 1], "b": [1, 2]}, "another group"),
+        ("length", "must be 'frequency'"),
+    ],
+)
+def test_groups_that_make_no_sense(rng, groups, message):
+    X, y = make_blobs(rng)
+    with pytest.raises(ValueError, match=message):
+        KernelClassifier(Linear(groups=groups)).fit(X, y)
+
+
+def test_learning_with_a_tree(rng):
+    X, y = make_blobs(rng, 120, 3, 4)
+    y = np.array(list("abcd"))[y]
+    model = KernelClassifier("rbf", hierarchy=TREE, learn=True).fit(X, y)
+    assert {"variance[level 1]", "variance[level 2]", "inverse_width"} <= set(model.hyperparameters_)
+    assert model.score(X, y) > 0.6
+
+
+def test_folds_of_every_kind(rng):
+    X, y = make_blobs(rng, 60, 2, 3)
+    splitter = StratifiedKFold(3, shuffle=True, random_state=1)
+    lists = [test for _, test in splitter.split(X, y)]
+    by_splitter = KernelClassifier(folds=splitter).cv_criterion(X, y)
+    by_lists = KernelClassifier(folds=lists).cv_criterion(X, y)
+    assert by_splitter.value == by_lists.value
+    seeded = [KernelClassifier(folds=3, random_state=seed).cv_criterion(X, y).value for seed in (0, 0, 1)]
+    assert seeded[0] == seeded[1] != seeded[2]
+
+
+@pytest.mark.parametrize(
+    ("folds", "message"),
+    [
+        (1, "at least 2"),
+        (100, "100 fold"),
+        ("five", "must be a number"),
+        ([[0, 1], [1, 2]], "held out already"),
+        ([[0], [1]], "point 2 is in no fold"),
+        ([[0, 99]], "names point 99"),
+        ([[0.5]], "numbers of points"),
+    ],
+)
+def test_folds_that_make_no_sense(rng, folds, message):
+    X, y = make_blobs(rng)
+    with pytest.raises(ValueError, match=message):
+        KernelClassifier(folds=folds, learn=True).fit(X, y)
+
+
+def test_a_budget_that_is_too_small_is_told(rng):
+    X, y = make_blobs(rng)
+    with pytest.warns(ConvergenceWarning, match="after 2 evaluations"):
+        model = KernelClassifier(RBF(1e-3), learn=True, max_evaluations=2).fit(X, y)
+    assert len(model.history_) == 2
+    with pytest.raises(ValueError, match="max_evaluations"):
+        KernelClassifier(learn=True, max_evaluations=0).fit(X, y)
+
+
+def test_the_number_of_threads_changes_nothing(rng):
+    X, y = make_blobs(rng, 90, 2, 3)
+    models = [KernelClassifier(learn=True, n_threads=threads).fit(X, y) for threads in (1, 3)]
+    assert models[0].hyperparameters_ == models[1].hyperparameters_
+    np.testing.assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
+
+
+def test_no_warning_where_all_went_well(rng, capsys):
+    X, y = make_blobs(rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelClassifier(learn=True, verbose=1).fit(X, y)
+    assert "evaluation   1: criterion" in capsys.readouterr().out
