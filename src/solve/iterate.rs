@@ -270,7 +270,7 @@ impl ProgressWatch {
 
     /// Starts to count anew, as what was seen before was not quite true; tells whether that leads nowhere any more.
     fn refreshed(&mut self, info: &SolveInfo) -> bool {
-        let hopeless = self.fresh.is_some_and(|last| info.residual > 0.5 * last);
+        let hopeless = self.fresh.is_some_and(|last| info.residual > 0.9 * last);
         self.fresh = Some(info.residual);
         self.best = None;
         self.since = 0;
