@@ -55,7 +55,7 @@ fn problem(seed: u64, tree: bool, kernels: usize, soft: bool, weighted: bool) ->
 
 fn options(method: FoldMethod, solver: Solver, tol: f64) -> CvOptions {
     let solve = SolveParams { tol, max_products: 3000, ..SolveParams::default() };
-    CvOptions { fit: FitOptions { solver, solve, ..FitOptions::default() }, method, accuracy: (10.0 * tol).max(1e-10) }
+    CvOptions { fit: FitOptions { solver, solve, ..FitOptions::default() }, method, accuracy: 0.1 * tol }
 }
 
 impl Problem {
