@@ -156,15 +156,17 @@ fn threads_do_not_change_a_bit() {
 #[test]
 fn a_preconditioner_changes_nothing() {
     let problem = problem(5, false, 1, false, false);
-    let plain = options(FoldMethod::Batched, Solver::NewtonCg, 1e-11);
-    let mut preconditioned = plain;
-    preconditioned.fit.solve.preconditioner = PreconditionerUse::On;
-    let (a, b) = (
-        problem.evaluate(&context(), &problem.start(), &plain),
-        problem.evaluate(&context(), &problem.start(), &preconditioned),
-    );
-    assert!((a.0 - b.0).abs() < 1e-9 * a.0);
-    assert!(relative_difference(&a.1, &b.1) < 1e-8);
+    for method in [FoldMethod::Batched, FoldMethod::Shuffled] {
+        let plain = options(method, Solver::NewtonCg, 1e-11);
+        let mut preconditioned = plain;
+        preconditioned.fit.solve.preconditioner = PreconditionerUse::On;
+        let (a, b) = (
+            problem.evaluate(&context(), &problem.start(), &plain),
+            problem.evaluate(&context(), &problem.start(), &preconditioned),
+        );
+        assert!((a.0 - b.0).abs() < 1e-9 * a.0);
+        assert!(relative_difference(&a.1, &b.1) < 1e-8);
+    }
 }
 
 #[test]

@@ -91,7 +91,8 @@ def scale(bench):
             report(rows, [name, value])
     return f"""## Many classes
 
-{classes} classes, {documents} synthetic documents (`nuptse.datasets.make_taxonomy`), three levels, linear kernel of variance 10.
+{classes} classes, {documents} synthetic documents (`nuptse.datasets.make_taxonomy`), three levels, linear kernel of
+variance 10.
 
 {table(["", ""], rows)}"""
 

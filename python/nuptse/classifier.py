@@ -20,6 +20,7 @@ from nuptse._folds import as_folds
 from nuptse._sharing import KernelPlan, Units, hyperparameter_names, numbered, plan_kernels
 from nuptse.hierarchy import Hierarchy, class_array
 from nuptse.kernels import Kernel, Precomputed
+from nuptse.metrics import accuracy, as_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -383,6 +384,31 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[self._model.decide(rows, loss, self.n_threads)]
         return labels
 
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of points whose label is predicted.
+
+        With a hierarchy, a label that is an inner node is predicted by every class below it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The inputs.
+        y : array-like of shape (n_samples,)
+            The true labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often every point counts.
+
+        Returns
+        -------
+        score : float
+            The accuracy.
+
+        """
+        predicted = self.predict(X)
+        if self.hierarchy_ is None:
+            return accuracy(y, predicted, sample_weight=sample_weight)
+        return accuracy(_as_predicted(y, predicted, self.hierarchy_), predicted, sample_weight=sample_weight)
+
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Return the probability of every class, one row a point.
 
@@ -578,6 +604,21 @@ def _encode_nodes(y: NDArray[Any], hierarchy: Hierarchy) -> tuple[NDArray[Any], 
         return classes, np.array([below[nodes[label]][0] for label in rows], dtype=np.int64)
     place = {node: number for number, node in enumerate(below)}
     return classes, (np.array([place[nodes[label]] for label in rows], dtype=np.int64), list(below.values()))
+
+
+def _as_predicted(y: ArrayLike, predicted: NDArray[Any], hierarchy: Hierarchy) -> NDArray[Any]:
+    """Return the predicted label for every point whose label is that class or lies above it, else another."""
+    truth = as_labels(y)
+    if len(truth) != len(predicted):
+        raise ValueError(f"y has {len(truth)} labels, but X has {len(predicted)} rows")
+    below = {
+        label: set(hierarchy.classes_below(hierarchy.node_index(label)).tolist()) for label in dict.fromkeys(truth)
+    }
+    number = {label: number for number, label in enumerate(hierarchy.classes)}
+    right = [number[guess] in below[label] for label, guess in zip(truth, predicted.tolist(), strict=True)]
+    other = np.empty(len(truth), dtype=object)
+    other[:] = [guess if hit else None for hit, guess in zip(right, predicted.tolist(), strict=True)]
+    return other
 
 
 def _as_rows(X: Any) -> Any:

@@ -221,23 +221,26 @@ def _decide(estimator: Any, X: Any, loss: str) -> Any:
     return estimator.predict(X, loss=loss) if knows_trees else estimator.predict(X)
 
 
-def _labels(y: ArrayLike) -> list[Any]:
+def as_labels(y: ArrayLike) -> list[Any]:
     """Return labels as a list; rows of paths as tuples."""
     array = np.asarray(y)
-    return [tuple(row) for row in array.tolist()] if array.ndim == 2 else column_or_1d(array, warn=True).tolist()
+    if array.ndim == 2 and array.shape[1] > 1:
+        return [tuple(row) for row in array.tolist()]
+    labels: list[Any] = column_or_1d(array, warn=True).tolist()
+    return labels
 
 
 def _numbers(*labels: ArrayLike) -> tuple[dict[Any, int], list[NDArray[np.int64]]]:
     """Return a number for every label, and the labels as numbers."""
     number: dict[Any, int] = {}
-    found = [[number.setdefault(label, len(number)) for label in _labels(one)] for one in labels]
+    found = [[number.setdefault(label, len(number)) for label in as_labels(one)] for one in labels]
     return number, [np.array(one, dtype=np.int64) for one in found]
 
 
 def _columns(y_true: ArrayLike, y_proba: ArrayLike, labels: ArrayLike | None) -> tuple[NDArray[np.int64], Floats]:
     """Return the column of every true label, and the probabilities."""
-    truth = _labels(y_true)
-    names = sorted(set(truth)) if labels is None else _labels(labels)
+    truth = as_labels(y_true)
+    names = sorted(set(truth)) if labels is None else as_labels(labels)
     probabilities = np.asarray(y_proba, dtype=np.float64)
     if probabilities.ndim != 2 or probabilities.shape[1] != len(names):
         raise ValueError(

@@ -3,7 +3,7 @@
 use super::CvOptions;
 use crate::context::Context;
 use crate::data::Targets;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::likelihood::{Likelihood, Softmax};
 use crate::prior::JointPrior;
 use crate::solve::{
@@ -58,7 +58,8 @@ pub(super) fn in_place(
     let mut work = Workspace::default();
     let mut found = minimise(context, prior, kept, start, solver, &params, approximation.cloned())?;
     let mut products = found.info.products;
-    for refinements in 0.. {
+    let mut refinements = 0;
+    loop {
         let (value, g) = loss_and_gradient(held_out, &found.u)?;
         let converged = found.info.converged;
         if !wants_gradient {
@@ -78,8 +79,8 @@ pub(super) fn in_place(
         params.tol = (params.tol * needed).max(FINEST);
         found = minimise(context, prior, kept, Some(found.alpha.view()), solver, &params, approximation.cloned())?;
         products += found.info.products;
+        refinements += 1;
     }
-    Err(Error::Panicked) // never: the loop has returned
 }
 
 /// The value and the gradient of a likelihood at u.

@@ -4,7 +4,7 @@ use super::CvOptions;
 use super::fold::{AdjointSystem, FINEST, FoldResult, MOST_REFINEMENTS, loss_and_gradient};
 use crate::context::Context;
 use crate::data::Targets;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::Shuffle;
 use crate::likelihood::Softmax;
 use crate::prior::JointPrior;
@@ -54,7 +54,8 @@ fn on_corner(
     let mut work = Workspace::default();
     let mut found = minimise(context, prior, &likelihood, start.as_ref().map(|a| a.view()), solver, &params, None)?;
     let mut products = found.info.products;
-    for refinements in 0.. {
+    let mut refinements = 0;
+    loop {
         let converged = found.info.converged;
         let (mut e, mut image) = (Array2::zeros((n, classes)), Array2::zeros((n, classes)));
         e.slice_mut(s![..kept, ..]).assign(&found.alpha);
@@ -85,8 +86,8 @@ fn on_corner(
         params.tol = (params.tol * needed).max(FINEST);
         found = minimise(context, prior, &likelihood, Some(found.alpha.view()), solver, &params, None)?;
         products += found.info.products;
+        refinements += 1;
     }
-    Err(Error::Panicked) // never: the loop has returned
 }
 
 /// Rows back to their points.

@@ -2,7 +2,7 @@
 
 use super::covariance::{PointwiseCovariance, TileBuffers};
 use super::packed::{ENTRIES, PackedSymmetric, Precision, TILE, tile_range};
-use super::symmetric::{SymmetricTiles, Tile, multiply, workspace_bytes};
+use super::symmetric::{SymmetricTiles, Tile, check_corner, multiply, workspace_bytes};
 use super::{KernelOperator, Shuffle};
 use crate::context::Context;
 use crate::data::{Inputs, PreparedRows, check_shape, row_major};
@@ -128,7 +128,7 @@ impl<F: PointwiseCovariance> KernelOperator for DenseOperator<F> {
     }
 
     fn column(&self, _context: &Context, _work: &mut Workspace, j: usize, out: &mut [f64]) -> Result<()> {
-        check_shape("a column must have as many entries as there are points", self.points(), out.len())?;
+        check_corner(self.points(), out.len())?;
         if let Some(stored) = &self.stored {
             stored.column(j, out);
             return Ok(());

@@ -3,7 +3,7 @@
 use super::cross::check_cross;
 use super::linear_dense::dense_multiply;
 use super::packed::PackedSymmetric;
-use super::symmetric::{SymmetricTiles, multiply};
+use super::symmetric::{SymmetricTiles, check_corner, multiply};
 use super::{Covariance, KernelOperator, Parameter, Precision, Shuffle};
 use crate::context::Context;
 use crate::data::{Inputs, check_shape};
@@ -117,6 +117,7 @@ impl KernelOperator for StoredOperator {
     }
 
     fn column(&self, _context: &Context, _work: &mut Workspace, j: usize, out: &mut [f64]) -> Result<()> {
+        check_corner(self.points(), out.len())?;
         self.matrix.column(j, out);
         Ok(())
     }

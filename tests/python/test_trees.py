@@ -133,3 +133,28 @@ def test_columns_that_are_not_there(data, columns, message):
     X, y = data
     with pytest.raises(ValueError, match=message):
         KernelClassifier(RBF(columns=columns)).fit(X, y)
+
+
+def test_the_score_of_an_inner_node_counts_all_classes_below(data):
+    X, y = data
+    model = KernelClassifier(RBF(2.0), hierarchy=TREE).fit(X, y)
+    assert model.score(X, y) == pytest.approx(np.mean(model.predict(X) == y))
+    vague = [TREE.paths[TREE.node_index(name)][0] for name in y]
+    guess = [TREE.paths[TREE.node_index(name)][0] for name in model.predict(X)]
+    assert model.score(X, vague) == pytest.approx(np.mean(np.array(vague) == np.array(guess)))
+    with pytest.raises(ValueError, match="unknown label 'cow'"):
+        model.score(X, ["cow"] * 120)
+    with pytest.raises(ValueError, match="119 labels"):
+        model.score(X, y[1:])
+
+
+def test_the_same_name_under_two_parents(rng):
+    X, y = make_blobs(rng, 90, 3, 3)
+    paths = [("food", "fruit"), ("food", "bread"), ("paint", "fruit")]
+    labels = [paths[label] for label in y]
+    model = KernelClassifier(RBF(3.0), hierarchy=Hierarchy.from_paths(paths)).fit(X, labels)
+    assert set(model.classes_) == {("food", "fruit"), "bread", ("paint", "fruit")}
+    assert model.score(X, labels) > 0.6
+    guess = model.predict(X, loss="taxonomic")
+    assert guess.shape == (90,)
+    assert model.score(X, labels, sample_weight=np.ones(90)) == model.score(X, labels)
