@@ -217,7 +217,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
         self._check_options()
-        task = self._task(X, y, sample_weight)
+        task = self._task(X, y, sample_weight, learn=self.learn)
         learning = self._learning(task) if self.learn else None
         model, info, learned = _core.fit(
             task.problem,
@@ -230,7 +230,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.classes_ = task.classes
         self.hierarchy_ = task.hierarchy
-        self.kernel_ = _kernel_by_group(task.plan, model, by_variance=self.learn)
+        self.kernel_ = _fitted_kernel(task.plan, model, learned=self.learn)
         self.hyperparameters_ = hyperparameter_names(task.plan, model.parameters, model.variances)
         self.hyperparameters_["intercept_variance"] = model.intercept_variance
         self.dual_coef_ = model.alpha
@@ -238,6 +238,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.fit_info_ = info
         self.n_iter_ = info["steps"]
         self._model = model
+        for name in ("cv_value_", "history_"):
+            if hasattr(self, name):  # of a fit before this one
+                delattr(self, name)
         if learned is not None:
             self._keep_learned(learned)
         if not info["converged"]:
@@ -279,8 +282,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learns_intercept = self.learn_intercept and self.intercept_variance > 0
         return [name for name in hyperparameters if learns_intercept or name != "intercept_variance"]
 
-    def _task(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> _Task:
-        """Check the inputs, and put together what is to be fitted to what."""
+    def _task(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, learn: bool) -> _Task:
+        """Check the inputs, and put together what is to be fitted to what, with what is to be learned kept apart."""
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, ensure_min_samples=2
         )
@@ -290,7 +293,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inputs = InputColumns(
             self.n_features_in_, getattr(self, "feature_names_in_", None), lambda: (X != 0).sum(axis=0)
         )
-        plan = plan_kernels(self.kernel, self.share, units, inputs, separate=True)
+        plan = plan_kernels(self.kernel, self.share, units, inputs, separate=learn)
         if self.scale is not None and any(isinstance(kernel, Precomputed) for kernel in plan.kernels):
             raise ValueError("scale='auto' changes inputs, but a precomputed kernel has none; use scale=None")
         problem: dict[str, Any] = {
@@ -343,7 +346,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         with _all_or_nothing(self, always=True):
             self._check_options()
-            task = self._task(X, y, sample_weight)
+            task = self._task(X, y, sample_weight, learn=True)
             value, slopes, parameters, variances, info = _core.cv_criterion(
                 cast("Any", task.problem),
                 self._solver_options(),
@@ -542,12 +545,13 @@ class _Task(NamedTuple):
     problem: Any
 
 
-def _kernel_by_group(plan: KernelPlan, model: _core.FittedModel, *, by_variance: bool) -> Kernel | dict[Any, Kernel]:
-    """Return the kernel with its values; by group where there are several."""
+def _fitted_kernel(plan: KernelPlan, model: _core.FittedModel, *, learned: bool) -> Kernel | dict[Any, Kernel]:
+    """Return the kernel with its values; by group where it was given so, or where groups have learned their own."""
     fitted = [kernel._fitted(shape) for kernel, shape in zip(plan.kernels, model.parameters, strict=True)]  # noqa: SLF001
-    groups = plan.shape_groups
-    if not plan.by_group and len(set(groups)) == 1 and by_variance:
-        groups = plan.variance_groups
+    if not plan.by_group and not learned:
+        return fitted[0]
+    one_shape = len(set(plan.shape_groups)) == 1
+    groups = plan.variance_groups if one_shape and not plan.by_group else plan.shape_groups
     blocks = zip(groups, plan.blocks, model.variances, strict=True)
     kernels = {group: type(fitted[i])(**{**fitted[i].get_params(), "variance": v}) for group, (i, _), v in blocks}
     return kernels if plan.by_group or len(kernels) > 1 else next(iter(kernels.values()))

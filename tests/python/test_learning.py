@@ -216,3 +216,19 @@ def test_no_warning_where_all_went_well(rng, capsys):
         warnings.simplefilter("error")
         KernelClassifier(learn=True, verbose=1).fit(X, y)
     assert "evaluation   1: criterion" in capsys.readouterr().out
+
+
+def test_a_fit_without_learning_forgets_what_was_learned(rng):
+    X, y = make_blobs(rng)
+    model = KernelClassifier(learn=True).fit(X, y)
+    model.set_params(learn=False).fit(X, y)
+    assert not hasattr(model, "history_")
+    assert not hasattr(model, "cv_value_")
+    assert model.hyperparameters_["variance[0]"] == 10.0
+
+
+def test_equal_kernels_share_a_matrix_where_nothing_is_learned(rng):
+    X, y = make_blobs(rng)
+    model = KernelClassifier(RBF(), share="class").fit(X, y)
+    assert len(model.fit_info_["kernel_matrices"]) == 1
+    assert isinstance(model.kernel_, RBF)
