@@ -17,6 +17,8 @@ def test_example_runs(example):
     assert done.stdout
 
 
-@pytest.mark.parametrize("module", ["nuptse.classifier", "nuptse.datasets", "nuptse.hierarchy", "nuptse.kernels", "nuptse.plots"])
+@pytest.mark.parametrize(
+    "module", ["nuptse.classifier", "nuptse.datasets", "nuptse.hierarchy", "nuptse.kernels", "nuptse.plots"]
+)
 def test_docstrings_tell_the_truth(module):
     assert doctest.testmod(importlib.import_module(module)).failed == 0
