@@ -114,6 +114,26 @@ pub fn xpby(y: &mut [f64], x: &[f64], b: f64) {
     update(y, [x], |y, [x]| y.iter_mut().zip(x).for_each(|(y, x)| *y = x + b * *y));
 }
 
+/// Writes an array of `columns` columns to its place among several of the same size, side by side.
+pub fn put_beside(all: &mut [f64], one: &[f64], columns: usize, place: usize, count: usize) {
+    let (width, rows) = (columns * count, part_len(one.len() / columns));
+    all.par_chunks_mut(rows * width).zip(one.par_chunks(rows * columns)).for_each(|(all, one)| {
+        for (all, one) in all.chunks_mut(width).zip(one.chunks(columns)) {
+            all[place * columns..(place + 1) * columns].copy_from_slice(one);
+        }
+    });
+}
+
+/// The way back from [`put_beside`].
+pub fn take_from_beside(one: &mut [f64], all: &[f64], columns: usize, place: usize, count: usize) {
+    let (width, rows) = (columns * count, part_len(one.len() / columns));
+    one.par_chunks_mut(rows * columns).zip(all.par_chunks(rows * width)).for_each(|(one, all)| {
+        for (one, all) in one.chunks_mut(columns).zip(all.chunks(width)) {
+            one.copy_from_slice(&all[place * columns..(place + 1) * columns]);
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +158,19 @@ mod tests {
         };
         assert_eq!(with(1), with(2));
         assert_eq!(with(1), with(7));
+    }
+
+    #[test]
+    fn arrays_side_by_side_come_back_as_they_were() {
+        let arrays: Vec<Vec<f64>> = (0..3).map(|k| (0..140).map(|i| f64::from(1000 * k + i)).collect()).collect();
+        let mut all = vec![0.0; 3 * 140];
+        arrays.iter().enumerate().for_each(|(k, one)| put_beside(&mut all, one, 2, k, 3));
+        assert_eq!(all[..6], [0.0, 1.0, 1000.0, 1001.0, 2000.0, 2001.0]);
+        for (k, one) in arrays.iter().enumerate() {
+            let mut back = vec![0.0; 140];
+            take_from_beside(&mut back, &all, 2, k, 3);
+            assert_eq!(back, *one);
+        }
     }
 
     #[test]

@@ -8,11 +8,10 @@
 use crate::context::Context;
 use crate::data::{check_shape, row_major, row_major_mut, view, view_mut};
 use crate::error::{Error, Result};
-use crate::parallel::part_len;
+use crate::parallel::{put_beside, take_from_beside};
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
 use ndarray::{ArrayView2, ArrayViewMut2};
-use rayon::prelude::*;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Where folds meet.
@@ -144,15 +143,11 @@ impl State {
 
     fn multiply(&mut self, context: &Context, prior: &JointPrior, asking: &[usize]) -> Result<()> {
         let (n, classes) = (prior.points(), prior.classes());
-        let (width, rows) = (classes * asking.len(), part_len(n));
+        let width = classes * asking.len();
         let (mut together, mut product) = (self.work.take(n * width), self.work.take(n * width));
         for (place, &fold) in asking.iter().enumerate() {
             let Some(request) = self.requests[fold].take() else { continue };
-            together.par_chunks_mut(rows * width).zip(request.par_chunks(rows * classes)).for_each(|(all, one)| {
-                for (all, one) in all.chunks_mut(width).zip(one.chunks(classes)) {
-                    all[place * classes..(place + 1) * classes].copy_from_slice(one);
-                }
-            });
+            put_beside(&mut together, &request, classes, place, asking.len());
             self.work.give(request);
         }
         let done = view((n, width), &together)
@@ -160,11 +155,7 @@ impl State {
         if done.is_ok() {
             for (place, &fold) in asking.iter().enumerate() {
                 let mut answer = self.work.take(n * classes);
-                answer.par_chunks_mut(rows * classes).zip(product.par_chunks(rows * width)).for_each(|(one, all)| {
-                    for (one, all) in one.chunks_mut(classes).zip(all.chunks(width)) {
-                        one.copy_from_slice(&all[place * classes..(place + 1) * classes]);
-                    }
-                });
+                take_from_beside(&mut answer, &product, classes, place, asking.len());
                 self.answers[fold] = Some(Ok(answer));
             }
         }

@@ -7,11 +7,10 @@ use crate::context::Context;
 use crate::data::{check_shape, row_major, row_major_mut, view, view_mut};
 use crate::error::Result;
 use crate::likelihood::Likelihood;
-use crate::parallel::part_len;
+use crate::parallel::{put_beside, take_from_beside};
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
 use ndarray::{Array2, ArrayView2};
-use rayon::prelude::*;
 
 /// One system. Points that are not part of it (those that a fold holds out) have no weight in its likelihood and zeros in
 /// b; x is zero there too.
@@ -184,11 +183,13 @@ fn multiply(
     let (mut together, mut product) = (work.take(shape.0 * shape.1), work.take(shape.0 * shape.1));
     let mut all = || {
         for (place, &k) in active.iter().enumerate() {
-            copy_in(&mut together, runs[k].product().0, shape.1, place)?;
+            let s = runs[k].product().0.view();
+            put_beside(&mut together, row_major("r", &s)?, classes, place, active.len());
         }
         prior.apply(context, work, view_mut(shape, &mut product)?, view(shape, &together)?)?;
         for (place, &k) in active.iter().enumerate() {
-            copy_out(runs[k].product().1, &product, shape.1, place)?;
+            let mut out = runs[k].product().1.view_mut();
+            take_from_beside(row_major_mut("K̃r", &mut out)?, &product, classes, place, active.len());
         }
         Ok(())
     };
@@ -196,32 +197,4 @@ fn multiply(
     work.give(together);
     work.give(product);
     done
-}
-
-/// Copies an array to its place among several side by side.
-fn copy_in(together: &mut [f64], one: &Array2<f64>, width: usize, place: usize) -> Result<()> {
-    let (n, classes) = one.dim();
-    let rows = part_len(n);
-    let one = one.view();
-    let one = row_major("r", &one)?;
-    together.par_chunks_mut(rows * width).zip(one.par_chunks(rows * classes)).for_each(|(together, one)| {
-        for (together, one) in together.chunks_mut(width).zip(one.chunks(classes)) {
-            together[place * classes..(place + 1) * classes].copy_from_slice(one);
-        }
-    });
-    Ok(())
-}
-
-/// The way back.
-fn copy_out(one: &mut Array2<f64>, together: &[f64], width: usize, place: usize) -> Result<()> {
-    let (n, classes) = one.dim();
-    let rows = part_len(n);
-    let mut one = one.view_mut();
-    let one = row_major_mut("K̃r", &mut one)?;
-    one.par_chunks_mut(rows * classes).zip(together.par_chunks(rows * width)).for_each(|(one, together)| {
-        for (one, together) in one.chunks_mut(classes).zip(together.chunks(width)) {
-            one.copy_from_slice(&together[place * classes..(place + 1) * classes]);
-        }
-    });
-    Ok(())
 }
