@@ -13,35 +13,58 @@ pub const PARTS: usize = 64;
 /// Below this many entries a loop stays on the calling thread: waking others would take longer.
 const SEQUENTIAL: usize = 8192;
 
+/// Entries of a vector that stay in the first-level cache while others meet it.
+const CACHED: usize = 1024;
+
 /// Number of items in each part but the last.
 #[must_use]
 pub fn part_len(items: usize) -> usize {
     items.div_ceil(PARTS).max(1)
 }
 
-/// Calls `work` once for every part of `0..items` and returns the sum of what it returns.
-pub fn sum_over_parts(items: usize, entries: usize, work: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
+/// Calls `work` once for every part of `0..items` and returns the sums of what it returns.
+fn sums_over_parts<const N: usize>(items: usize, work: impl Fn(Range<usize>) -> [f64; N] + Sync) -> [f64; N] {
     let len = part_len(items);
-    let mut partial = [0.0; PARTS];
+    let mut partial = [[0.0; N]; PARTS];
     let partial = &mut partial[..items.div_ceil(len)];
-    let one = |part: usize, sum: &mut f64| {
-        *sum = widest(
+    let one = |(part, sums): (usize, &mut [f64; N])| {
+        *sums = widest(
             #[inline(always)]
             || work(part * len..((part + 1) * len).min(items)),
         );
     };
-    if entries < SEQUENTIAL {
-        partial.iter_mut().enumerate().for_each(|(part, sum)| one(part, sum));
+    if items < SEQUENTIAL {
+        partial.iter_mut().enumerate().for_each(one);
     } else {
-        partial.par_iter_mut().enumerate().for_each(|(part, sum)| one(part, sum));
+        partial.par_iter_mut().enumerate().for_each(one);
     }
-    partial.iter().sum()
+    std::array::from_fn(|i| partial.iter().map(|sums| sums[i]).sum())
 }
 
 /// ⟨a, b⟩ with a fixed order of summation.
 #[must_use]
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
-    sum_over_parts(a.len(), a.len(), |part| dot_sequential(&a[part.clone()], &b[part]))
+    let [sum] = dots([a], b);
+    sum
+}
+
+/// ⟨a, b⟩ for several a, in one pass.
+#[must_use]
+pub fn dots<const N: usize>(a: [&[f64]; N], b: &[f64]) -> [f64; N] {
+    sums_over_parts(
+        b.len(),
+        #[inline(always)]
+        |part| {
+            let mut sums = [0.0; N];
+            for start in part.clone().step_by(CACHED) {
+                let block = start..(start + CACHED).min(part.end);
+                for (sum, a) in sums.iter_mut().zip(a) {
+                    *sum += dot_sequential(&a[block.clone()], &b[block.clone()]);
+                }
+            }
+            sums
+        },
+    )
 }
 
 /// ⟨a, b⟩ on one thread. Eight running sums let the compiler use whole registers.
@@ -72,31 +95,55 @@ pub fn sum_sequential(a: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
 }
 
+/// The larger of a maximum so far and |x|; NaN if either is NaN.
+#[inline(always)]
+#[must_use]
+pub fn larger_abs(most: f64, x: f64) -> f64 {
+    let x = x.abs();
+    if x > most || x.is_nan() { x } else { most }
+}
+
 /// max |a|; NaN if any entry is NaN.
 #[must_use]
 pub fn max_abs(a: &[f64]) -> f64 {
-    let larger = |m: f64, x: f64| if x > m || x.is_nan() { x } else { m };
     let len = part_len(a.len());
-    let part = |p: &[f64]| p.iter().map(|x| x.abs()).fold(0.0, larger);
-    if a.len() < SEQUENTIAL { part(a) } else { a.par_chunks(len).map(part).reduce(|| 0.0, larger) }
+    let part = |p: &[f64]| p.iter().copied().fold(0.0, larger_abs);
+    if a.len() < SEQUENTIAL { part(a) } else { a.par_chunks(len).map(part).reduce(|| 0.0, larger_abs) }
 }
 
 /// Calls `work` for matching parts of one array that is written and several that are read.
 pub fn update<const N: usize>(out: &mut [f64], read: [&[f64]; N], work: impl Fn(&mut [f64], [&[f64]; N]) + Sync) {
+    update_and_tell(out, read, work, |(), ()| ());
+}
+
+/// The same; what `work` tells of the parts is put together in their order.
+pub fn update_and_tell<const N: usize, T: Copy + Default + Send>(
+    out: &mut [f64],
+    read: [&[f64]; N],
+    work: impl Fn(&mut [f64], [&[f64]; N]) -> T + Sync,
+    together: impl Fn(T, T) -> T,
+) -> T {
     let items = out.len();
     let len = part_len(items);
-    let one = |(part, out): (usize, &mut [f64])| {
+    let mut told = [T::default(); PARTS];
+    let one = |(part, (out, told)): (usize, (&mut [f64], &mut T))| {
         let range = part * len..part * len + out.len();
-        widest(
+        *told = widest(
             #[inline(always)]
             || work(out, read.map(|r| &r[range.clone()])),
         );
     };
     if items < SEQUENTIAL {
-        out.chunks_mut(len).enumerate().for_each(one);
+        out.chunks_mut(len).zip(&mut told).enumerate().for_each(one);
     } else {
-        out.par_chunks_mut(len).enumerate().for_each(one);
+        out.par_chunks_mut(len).zip(&mut told).enumerate().for_each(one);
     }
+    told[..items.div_ceil(len)].iter().copied().fold(T::default(), together)
+}
+
+/// y = x.
+pub fn copy(y: &mut [f64], x: &[f64]) {
+    update(y, [x], |y, [x]| y.copy_from_slice(x));
 }
 
 /// y += a x.

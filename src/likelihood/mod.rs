@@ -4,7 +4,9 @@ mod softmax;
 
 pub use softmax::Softmax;
 
+use crate::data::row_major;
 use crate::error::Result;
+use crate::parallel::max_abs;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 /// Value, first and second derivative of a function of one variable.
@@ -48,6 +50,17 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
         out: ArrayViewMut2<'_, f64>,
         b: ArrayView2<'_, f64>,
     ) -> Result<()>;
+
+    /// max |W B|; `scratch` may be overwritten.
+    fn max_curved(
+        &self,
+        curvature: &Self::Curvature,
+        b: ArrayView2<'_, f64>,
+        mut scratch: ArrayViewMut2<'_, f64>,
+    ) -> Result<f64> {
+        self.apply_curvature(curvature, scratch.view_mut(), b)?;
+        Ok(max_abs(row_major("W B", &scratch.view())?))
+    }
 
     /// The function λ ↦ Σ_i w_i ℓ_i(u_i + λ d_i) at `step`.
     fn along(&self, u: ArrayView2<'_, f64>, direction: ArrayView2<'_, f64>, step: f64) -> Result<Along>;

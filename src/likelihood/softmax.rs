@@ -9,7 +9,7 @@
 use super::{Along, Likelihood};
 use crate::data::{Target, Targets, check_shape, row_major, row_major_mut};
 use crate::error::Result;
-use crate::parallel::{PARTS, dot_sequential, part_len, sum_sequential};
+use crate::parallel::{PARTS, dot_sequential, larger_abs, part_len, sum_sequential};
 use crate::simd::{exp, widest};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
@@ -121,6 +121,28 @@ impl Likelihood for Softmax {
             }
         });
         Ok(())
+    }
+
+    fn max_curved(&self, pi: &Vec<f64>, b: ArrayView2<'_, f64>, _scratch: ArrayViewMut2<'_, f64>) -> Result<f64> {
+        self.check(&b)?;
+        let classes = self.classes();
+        let rows = part_len(self.points());
+        let len = rows * classes;
+        let parts = row_major("B", &b)?.par_chunks(len).zip(pi.par_chunks(len)).enumerate().map(|(part, (b, pi))| {
+            let mut most = 0.0;
+            for (row, (b, pi)) in (part * rows..).zip(b.chunks(classes).zip(pi.chunks(classes))) {
+                let weight = self.targets.weight(row);
+                most = widest(
+                    #[inline(always)]
+                    || {
+                        let mean = dot_sequential(pi, b);
+                        b.iter().zip(pi).fold(most, |most, (b, pi)| larger_abs(most, weight * pi * (b - mean)))
+                    },
+                );
+            }
+            most
+        });
+        Ok(parts.reduce(|| 0.0, larger_abs))
     }
 
     fn along(&self, u: ArrayView2<'_, f64>, direction: ArrayView2<'_, f64>, step: f64) -> Result<Along> {

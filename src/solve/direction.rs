@@ -1,8 +1,11 @@
 //! The seam between Newton's method and the ways of solving its linear systems.
 
+use super::iterate::slice_mut;
 use crate::context::Context;
+use crate::data::row_major;
 use crate::error::Result;
 use crate::likelihood::Likelihood;
+use crate::parallel::copy;
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
 use ndarray::Array2;
@@ -40,6 +43,13 @@ impl Step {
     #[must_use]
     pub fn zeros(points: usize, classes: usize) -> Self {
         Self { s: Array2::zeros((points, classes)), image: Array2::zeros((points, classes)) }
+    }
+
+    /// Becomes the step s with the given image.
+    pub(crate) fn take(&mut self, s: &Array2<f64>, image: &Array2<f64>) -> Result<()> {
+        copy(slice_mut(&mut self.s)?, row_major("s", &s.view())?);
+        copy(slice_mut(&mut self.image)?, row_major("K̃s", &image.view())?);
+        Ok(())
     }
 }
 

@@ -113,37 +113,35 @@ impl History {
         out.y.extend((0..count / 2).map(|i| total(2 * i + 1)));
     }
 
-    /// out = Σ_i y_i b_i + x, and the same of the images.
-    pub(super) fn add_changes(&self, b: &[f64], x: [&[f64]; 2], out: [&mut [f64]; 2]) {
+    /// out = c (x + Σ_i y_i b_i) + Σ_i s_i a_i, and the same of the images.
+    pub(super) fn combine(&self, c: f64, (x, b): ([&[f64]; 2], &[f64]), a: &[f64], out: [&mut [f64]; 2]) {
         let [plain, image] = out;
-        combine(plain, Some(x[0]), b, |i| &self.pairs[i].y);
-        combine(image, Some(x[1]), b, |i| &self.pairs[i].y_image);
-    }
-
-    /// out += Σ_i s_i a_i, and the same of the images.
-    pub(super) fn add_steps(&self, a: &[f64], out: [&mut [f64]; 2]) {
-        let [plain, image] = out;
-        combine(plain, None, a, |i| &self.pairs[i].s);
-        combine(image, None, a, |i| &self.pairs[i].s_image);
+        combine(plain, (c, x[0]), (b, |i| &self.pairs[i].y), (a, |i| &self.pairs[i].s));
+        combine(image, (c, x[1]), (b, |i| &self.pairs[i].y_image), (a, |i| &self.pairs[i].s_image));
     }
 }
 
-/// out = Σ_i c_i v_i + x, or out += Σ_i c_i v_i where there is no x.
-fn combine<'a>(out: &mut [f64], x: Option<&[f64]>, c: &[f64], v: impl Fn(usize) -> &'a Vec<f32> + Sync) {
+/// out = c (x + Σ_i y_i b_i) + Σ_i s_i a_i.
+fn combine<'a>(
+    out: &mut [f64],
+    (c, x): (f64, &[f64]),
+    (b, y): (&[f64], impl Fn(usize) -> &'a Vec<f32> + Sync),
+    (a, s): (&[f64], impl Fn(usize) -> &'a Vec<f32> + Sync),
+) {
     let len = part_len(out.len());
     out.par_chunks_mut(len).enumerate().for_each(|(part, out)| {
         for (block, out) in out.chunks_mut(BLOCK).enumerate() {
             let start = part * len + block * BLOCK;
             let range = start..start + out.len();
-            if let Some(x) = x {
-                out.copy_from_slice(&x[range.clone()]);
-            }
             widest(
                 #[inline(always)]
                 || {
-                    for (i, c) in c.iter().enumerate() {
-                        let values = &v(i)[range.clone()];
-                        out.iter_mut().zip(values).for_each(|(out, value)| *out += c * f64::from(*value));
+                    out.iter_mut().zip(&x[range.clone()]).for_each(|(out, x)| *out = c * x);
+                    for (i, (a, b)) in a.iter().zip(b).enumerate() {
+                        let pairs = s(i)[range.clone()].iter().zip(&y(i)[range.clone()]);
+                        for (out, (s, y)) in out.iter_mut().zip(pairs) {
+                            *out += a * f64::from(*s) + c * b * f64::from(*y);
+                        }
                     }
                 },
             );

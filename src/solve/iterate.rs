@@ -1,12 +1,12 @@
 //! The pair (α, u) that every solver moves, what follows from it, and when it is good enough.
 
-use super::line_search::line_search;
+use super::line_search::{Course, line_search};
 use super::{Solution, SolveInfo, SolveParams, Step, TracePoint};
 use crate::context::{Context, Progress};
 use crate::data::{check_shape, row_major, row_major_mut};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
-use crate::parallel::{axpy, dot, max_abs, update};
+use crate::parallel::{axpy, dot, dot_sequential, larger_abs, update_and_tell};
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
 use ndarray::{Array2, ArrayView2, Axis};
@@ -30,7 +30,6 @@ pub(crate) struct Iterate<'a, L: Likelihood> {
     pub params: &'a SolveParams,
     pub alpha: Array2<f64>,
     pub u: Array2<f64>,
-    pub g: Array2<f64>,
     /// r = −(α + g).
     pub r: Array2<f64>,
     /// K̃r.
@@ -38,6 +37,8 @@ pub(crate) struct Iterate<'a, L: Likelihood> {
     pub curvature: L::Curvature,
     pub work: Workspace,
     pub info: SolveInfo,
+    /// ½⟨α, u⟩.
+    penalty: f64,
     /// Whether u is K̃α itself rather than a sum of images.
     fresh: bool,
     watch: ProgressWatch,
@@ -70,11 +71,11 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
             params,
             alpha,
             u: Array2::zeros(shape),
-            g: Array2::zeros(shape),
             r: Array2::zeros(shape),
             r_image: Array2::zeros(shape),
             curvature: likelihood.new_curvature(),
             work: Workspace::default(),
+            penalty: 0.0,
             fresh: false,
             watch: ProgressWatch { patience, best: None, since: 0, settled: None, fresh: None },
             begun: Instant::now(),
@@ -103,12 +104,11 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
     /// it would be a worse start than zero.
     fn scale_start(&mut self) -> Result<()> {
         let (step, zero) = (Step { s: self.alpha.clone(), image: self.u.clone() }, Array2::zeros(self.u.raw_dim()));
-        let objective = self.likelihood.evaluate(zero.view(), self.g.view_mut(), &mut self.curvature)?;
-        self.r.assign(&self.g);
+        let objective = self.likelihood.evaluate(zero.view(), self.r.view_mut(), &mut self.curvature)?;
         self.r.mapv_inplace(|g| -g);
-        let descends = inner(&self.r, &step.image)? > 0.0;
-        let length =
-            if descends { line_search(self.likelihood, objective, &zero, &zero, &self.r, &step)?.step } else { 0.0 };
+        let course = Course::new((objective, 0.0), &zero, &self.r, &step)?;
+        let descends = course.descent > 0.0;
+        let length = if descends { line_search(self.likelihood, &zero, &step, &course)?.step } else { 0.0 };
         self.alpha.mapv_inplace(|a| length * a);
         self.u.mapv_inplace(|u| length * u);
         Ok(())
@@ -177,16 +177,19 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
     /// not see that part, but max|α + g| does; and K̃r has to be computed anyway.
     pub(crate) fn settle(&mut self, scratch: &mut Step) -> Result<(bool, f64)> {
         // After the step, α + g changes by W K̃r to first order.
-        self.likelihood.apply_curvature(&self.curvature, scratch.s.view_mut(), self.r_image.view())?;
-        let change = max_abs(row_major("W K̃r", &scratch.s.view())?);
+        let change = self.likelihood.max_curved(&self.curvature, self.r_image.view(), scratch.s.view_mut())?;
         let settles = change <= SETTLED * self.params.tol && self.watch.may_settle(&self.info);
         if settles {
-            scratch.s.assign(&self.r);
-            scratch.image.assign(&self.r_image);
+            scratch.take(&self.r, &self.r_image)?;
             self.advance(scratch, 1.0)?;
             self.evaluate()?;
         }
         Ok((settles, change))
+    }
+
+    /// What is known of Φ along a step.
+    pub(crate) fn course(&self, step: &Step) -> Result<Course> {
+        Course::new((self.info.objective, self.penalty), &self.alpha, &self.r, step)
     }
 
     /// Goes along a step; [`Iterate::evaluate`] is to follow.
@@ -216,16 +219,26 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
 
     /// g, W, r, Φ and max|α + g| at u.
     pub(crate) fn evaluate(&mut self) -> Result<()> {
-        let loss = self.likelihood.evaluate(self.u.view(), self.g.view_mut(), &mut self.curvature)?;
-        let (alpha, g) = (self.alpha.view(), self.g.view());
-        let (alpha, g) = (row_major("α", &alpha)?, row_major("g", &g)?);
+        // g is written where r is wanted.
+        let loss = self.likelihood.evaluate(self.u.view(), self.r.view_mut(), &mut self.curvature)?;
+        let (alpha, u) = (self.alpha.view(), self.u.view());
         let mut r = self.r.view_mut();
-        let r = row_major_mut("r", &mut r)?;
-        update(r, [alpha, g], |r, [alpha, g]| {
-            r.iter_mut().zip(alpha).zip(g).for_each(|((r, alpha), g)| *r = -(alpha + g));
-        });
-        self.info.residual = max_abs(r);
-        self.info.objective = loss + 0.5 * inner(&self.alpha, &self.u)?;
+        let [most, product] = update_and_tell(
+            row_major_mut("r", &mut r)?,
+            [row_major("α", &alpha)?, row_major("u", &u)?],
+            |r, [alpha, u]| {
+                let mut most = 0.0;
+                for (r, alpha) in r.iter_mut().zip(alpha) {
+                    *r = -(alpha + *r);
+                    most = larger_abs(most, *r);
+                }
+                [most, dot_sequential(alpha, u)]
+            },
+            |[most, sum], [part_most, part_sum]| [larger_abs(most, part_most), sum + part_sum],
+        );
+        self.info.residual = most;
+        self.penalty = 0.5 * product;
+        self.info.objective = loss + self.penalty;
         if self.info.objective.is_finite() && self.info.residual.is_finite() {
             return Ok(());
         }

@@ -6,17 +6,18 @@
 //! p = R⁻¹ Sᵀr, d = H₀ (r − Y p) + S R⁻ᵀ ((D + Yᵀ H₀ Y) p − Yᵀ H₀ r).
 
 use super::history::{History, Products};
-use super::iterate::{Iterate, Next, inner};
+use super::iterate::{Iterate, Next, inner, slice_mut};
 use super::line_search::line_search;
 use super::metric::Metric;
 use super::{Solution, SolveParams, Step};
 use crate::context::Context;
-use crate::data::{row_major, row_major_mut};
+use crate::data::row_major;
 use crate::error::Result;
 use crate::likelihood::Likelihood;
-use crate::parallel::dot_sequential;
+use crate::parallel::{dot_sequential, dots};
 use crate::prior::JointPrior;
 use ndarray::{Array2, ArrayView2};
+use rayon::prelude::*;
 
 /// A pair is remembered if ⟨s, y⟩_K is at least this share of ‖y‖²_K: less is rounding.
 const CURVATURE: f64 = 1e-10;
@@ -41,30 +42,41 @@ pub fn lbfgs<L: Likelihood>(
     let mut memory = Memory::new(params.pairs, metric);
     let mut step = Step::zeros(likelihood.points(), likelihood.classes());
     let mut before = Step::zeros(likelihood.points(), likelihood.classes());
-    let mut length = 0.0;
+    let mut taken = None;
     while let Next::Step = iterate.next(context)? {
         iterate.multiply_residual(context)?;
-        memory.observe(&iterate.r, &iterate.r_image, (length > 0.0).then_some((length, &step, &before)))?;
+        let taken_step = taken.take().map(|(length, descent)| Taken { length, descent, step: &step, before: &before });
+        memory.observe(&iterate.r, &iterate.r_image, taken_step)?;
         if iterate.settle(&mut step)?.0 {
             // The step was not one of this method, so it says nothing of the curvature.
-            length = 0.0;
             continue;
         }
         memory.update(likelihood, &iterate.curvature)?;
         memory.direction(&iterate.r, &iterate.r_image, &mut step)?;
-        if inner(&iterate.r, &step.image)?.partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater) {
+        let mut course = iterate.course(&step)?;
+        if course.descent.partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater) {
             // Rounding has spoilt the pairs: start again with the gradient.
             memory.forget();
-            step.s.assign(&iterate.r);
-            step.image.assign(&iterate.r_image);
+            step.take(&iterate.r, &iterate.r_image)?;
+            course = iterate.course(&step)?;
         }
-        before.s.assign(&iterate.r);
-        before.image.assign(&iterate.r_image);
-        length = line_search(likelihood, iterate.info.objective, &iterate.alpha, &iterate.u, &iterate.r, &step)?.step;
+        let length = line_search(likelihood, &iterate.u, &step, &course)?.step;
         iterate.advance(&step, length)?;
+        taken = (length > 0.0).then_some((length, course.descent));
+        // r and K̃r are kept by exchange: what is there now is written anew.
+        std::mem::swap(&mut iterate.r, &mut before.s);
+        std::mem::swap(&mut iterate.r_image, &mut before.image);
         iterate.evaluate()?;
     }
     Ok(iterate.finish())
+}
+
+/// The last step: `length` times a direction along which Φ began to fall by `descent`, and r, with its image, before it.
+struct Taken<'a> {
+    length: f64,
+    descent: f64,
+    step: &'a Step,
+    before: &'a Step,
 }
 
 /// b = Eᵀ K̃ x of some x, with the two parts of G b.
@@ -75,7 +87,7 @@ struct Projected {
 }
 
 impl Projected {
-    fn new(metric: &mut Metric<'_>, value: Vec<f64>) -> Result<Self> {
+    fn new(metric: &Metric<'_>, value: Vec<f64>) -> Result<Self> {
         let (mut curved, mut plain) = (vec![0.0; value.len()], vec![0.0; value.len()]);
         metric.solve(&mut curved, &value, true)?;
         metric.solve(&mut plain, &value, false)?;
@@ -102,6 +114,8 @@ struct Memory<'a> {
     r_projected: [Vec<f64>; 2],
     /// Inner products of r with the pairs.
     products: Products,
+    /// ‖r‖²_K when last seen.
+    norm: f64,
     /// c of H₀.
     scale: f64,
 }
@@ -117,6 +131,7 @@ impl<'a> Memory<'a> {
             y_projected: Vec::new(),
             r_projected: [vec![0.0; len], vec![0.0; len]],
             products: Products::default(),
+            norm: 0.0,
             scale: 1.0,
         }
     }
@@ -132,14 +147,12 @@ impl<'a> Memory<'a> {
     fn update<L: Likelihood>(&mut self, likelihood: &L, curvature: &L::Curvature) -> Result<()> {
         let Some(metric) = &mut self.metric else { return Ok(()) };
         metric.update(likelihood, curvature);
-        for y in &mut self.y_projected {
-            metric.solve(&mut y.curved, &y.value, true)?;
-        }
-        Ok(())
+        let metric = &*metric;
+        self.y_projected.par_iter_mut().try_for_each(|y| metric.solve(&mut y.curved, &y.value, true))
     }
 
     /// Takes in a new r, and the step that led there.
-    fn observe(&mut self, r: &Array2<f64>, r_image: &Array2<f64>, step: Option<(f64, &Step, &Step)>) -> Result<()> {
+    fn observe(&mut self, r: &Array2<f64>, r_image: &Array2<f64>, taken: Option<Taken<'_>>) -> Result<()> {
         if let Some(metric) = &mut self.metric {
             self.r_projected.swap(0, 1);
             metric.project(&mut self.r_projected[0], r_image)?;
@@ -147,13 +160,17 @@ impl<'a> Memory<'a> {
         let before = std::mem::take(&mut self.products);
         let image = r_image.view();
         self.history.products(row_major("K̃r", &image)?, &mut self.products);
-        let Some((length, step, last)) = step else { return Ok(()) };
+        let Some(Taken { length, descent, step, before: last }) = taken else {
+            self.norm = inner(r, r_image)?;
+            return Ok(());
+        };
         // y = r before − r now; all inner products with it are differences of known ones, but for those with itself.
-        let along = |x: &Array2<f64>| -> Result<[f64; 2]> { Ok([inner(x, &last.image)?, inner(x, r_image)?]) };
-        let [s_before, s_now] = along(&step.s)?.map(|product| length * product);
-        let cross = inner(&last.s, r_image)?;
-        let (old, now) = (inner(&last.s, &last.image)?, inner(r, r_image)?);
-        let (sy, yy) = (s_before - s_now, old - 2.0 * cross + now);
+        let views = [&step.s, &last.s, r].map(|array| array.view());
+        let [s, old_r, new_r] = &views;
+        let with = [row_major("s", s)?, row_major("r", old_r)?, row_major("r", new_r)?];
+        let [s_now, cross, now] = dots(with, row_major("K̃r", &image)?);
+        let (s_now, old) = (length * s_now, std::mem::replace(&mut self.norm, now));
+        let (sy, yy) = (length * descent - s_now, old - 2.0 * cross + now);
         if sy.is_nan() || sy <= CURVATURE * yy || yy <= 0.0 {
             return Ok(());
         }
@@ -183,7 +200,7 @@ impl<'a> Memory<'a> {
         self.products.s.push(s_now);
         self.products.y.push(cross - now);
         self.scale = sy / yy;
-        if let Some(metric) = &mut self.metric {
+        if let Some(metric) = &self.metric {
             let [now, before] = &self.r_projected;
             let change = before.iter().zip(now).map(|(before, now)| before - now).collect();
             if forgotten {
@@ -197,7 +214,7 @@ impl<'a> Memory<'a> {
     /// d = H r, with its image.
     fn direction(&mut self, r: &Array2<f64>, r_image: &Array2<f64>, step: &mut Step) -> Result<()> {
         let (c, m) = (self.scale, self.history.len());
-        let r_projected = match &mut self.metric {
+        let r_projected = match &self.metric {
             Some(metric) => Some(Projected::new(metric, self.r_projected[0].clone())?),
             None => None,
         };
@@ -216,12 +233,10 @@ impl<'a> Memory<'a> {
         self.sy.solve_upper_transposed(&mut a);
         let minus_p: Vec<f64> = p.iter().map(|p| -p).collect();
         let (r, image) = (r.view(), r_image.view());
-        let (mut d, mut d_image) = (step.s.view_mut(), step.image.view_mut());
-        let (d, d_image) = (row_major_mut("s", &mut d)?, row_major_mut("K̃s", &mut d_image)?);
-        self.history.add_changes(&minus_p, [row_major("r", &r)?, row_major("K̃r", &image)?], [&mut *d, &mut *d_image]);
-        crate::parallel::scale(d, c);
-        crate::parallel::scale(d_image, c);
-        if let Some(metric) = &mut self.metric {
+        let (d, d_image) = (slice_mut(&mut step.s)?, slice_mut(&mut step.image)?);
+        let from = [row_major("r", &r)?, row_major("K̃r", &image)?];
+        self.history.combine(c, (from, &minus_p), &a, [&mut *d, &mut *d_image]);
+        if let Some(metric) = &self.metric {
             let mut x = vec![0.0; metric.len()];
             for (factor, from) in minus_p.iter().zip(&self.y_projected).chain(r_projected.iter().map(|r| (&1.0, r))) {
                 let parts = from.curved.iter().zip(&from.plain);
@@ -229,7 +244,6 @@ impl<'a> Memory<'a> {
             }
             metric.add(d, d_image, &x)?;
         }
-        self.history.add_steps(&a, [d, d_image]);
         Ok(())
     }
 }

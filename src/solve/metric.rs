@@ -41,13 +41,7 @@ pub(super) struct Metric<'a> {
     pooling: Vec<Vec<f64>>,
     /// The diagonal part of W̄ for every q.
     pooled: Vec<Vec<f64>>,
-    scratch: Scratch,
-}
-
-/// Arrays over classes and functions.
-#[derive(Debug)]
-struct Scratch {
-    functions: Vec<f64>,
+    /// Sums over parts of the points.
     partial: Vec<f64>,
 }
 
@@ -76,10 +70,7 @@ impl<'a> Metric<'a> {
             sums,
             pooling,
             pooled: Vec::new(),
-            scratch: Scratch {
-                functions: vec![0.0; 2 * prior.mixing().functions()],
-                partial: vec![0.0; PARTS * count * classes],
-            },
+            partial: vec![0.0; PARTS * count * classes],
         }))
     }
 
@@ -113,7 +104,7 @@ impl<'a> Metric<'a> {
         let vectors = self.leading.vectors.view();
         let vectors = row_major("the leading vectors", &vectors)?;
         let used = n.div_ceil(rows);
-        let partial = &mut self.scratch.partial[..used * rank * classes];
+        let partial = &mut self.partial[..used * rank * classes];
         partial.par_chunks_mut(rank * classes).enumerate().for_each(|(part, sums)| {
             sums.fill(0.0);
             let range = part * rows..((part + 1) * rows).min(n);
@@ -139,24 +130,22 @@ impl<'a> Metric<'a> {
     }
 
     /// out = (Λ + Λ W̄ Λ)⁻¹ b or, not `curved`, Λ⁻¹ b, for every leading vector.
-    pub(super) fn solve(&mut self, out: &mut [f64], b: &[f64], curved: bool) -> Result<()> {
+    pub(super) fn solve(&self, out: &mut [f64], b: &[f64], curved: bool) -> Result<()> {
         let classes = self.prior.classes();
-        for j in 0..self.rank() {
-            let range = j * classes..(j + 1) * classes;
-            self.small_system(j, &mut out[range.clone()], &b[range], curved)?;
-        }
-        Ok(())
+        let systems = out.par_chunks_mut(classes).zip(b.par_chunks(classes));
+        systems.enumerate().try_for_each(|(j, (out, b))| self.small_system(j, out, b, curved))
     }
 
     /// d += E x and K̃d += K̃ E x, for every leading vector.
-    pub(super) fn add(&mut self, d: &mut [f64], image: &mut [f64], x: &[f64]) -> Result<()> {
+    pub(super) fn add(&self, d: &mut [f64], image: &mut [f64], x: &[f64]) -> Result<()> {
         let classes = self.prior.classes();
         let rank = self.rank();
         let mut mixed = vec![0.0; x.len()];
+        let mut functions = vec![0.0; self.prior.mixing().functions()];
         let mut intercepts = vec![0.0; classes];
         for j in 0..rank {
             let range = j * classes..(j + 1) * classes;
-            self.mix(&mut mixed[range.clone()], &x[range.clone()])?;
+            self.mix(&mut mixed[range.clone()], &x[range.clone()], &mut functions)?;
             let factor = self.prior.intercept_variance() * self.sums[j];
             intercepts.iter_mut().zip(&x[range]).for_each(|(sum, x)| *sum += factor * x);
         }
@@ -182,21 +171,20 @@ impl<'a> Metric<'a> {
         Ok(())
     }
 
-    /// out = mix V mixᵀ x, the covariance between the classes.
-    fn mix(&mut self, out: &mut [f64], x: &[f64]) -> Result<()> {
+    /// out = mix V mixᵀ x, the covariance between the classes; `functions` is overwritten.
+    fn mix(&self, out: &mut [f64], x: &[f64], functions: &mut [f64]) -> Result<()> {
         let classes = self.prior.classes();
         let blocks = self.prior.blocks().blocks();
         let mixing = self.prior.mixing();
-        let functions = mixing.functions();
-        let buffer = &mut self.scratch.functions[..functions];
-        mixing.to_functions(view_mut((1, functions), buffer)?, view((1, classes), x)?)?;
-        buffer.iter_mut().zip(blocks).for_each(|(value, block)| *value *= block.variance);
-        mixing.to_classes(view_mut((1, classes), out)?, view((1, functions), buffer)?)
+        let shape = (1, functions.len());
+        mixing.to_functions(view_mut(shape, functions)?, view((1, classes), x)?)?;
+        functions.iter_mut().zip(blocks).for_each(|(value, block)| *value *= block.variance);
+        mixing.to_classes(view_mut((1, classes), out)?, view(shape, functions)?)
     }
 
     /// out = Λ x for one leading vector.
-    fn covariance(&mut self, j: usize, out: &mut [f64], x: &[f64]) -> Result<()> {
-        self.mix(out, x)?;
+    fn covariance(&self, j: usize, out: &mut [f64], x: &[f64], functions: &mut [f64]) -> Result<()> {
+        self.mix(out, x, functions)?;
         let (value, sum) = (self.leading.values[j], self.sums[j]);
         let intercept = self.prior.intercept_variance() * sum * sum;
         out.iter_mut().zip(x).for_each(|(out, x)| *out = value * *out + intercept * x);
@@ -204,18 +192,19 @@ impl<'a> Metric<'a> {
     }
 
     /// Solves Λ x = b or, `curved`, (Λ + Λ W̄ Λ) x = b by conjugate gradients. W̄ = diag p − p pᵀ/Σp.
-    fn small_system(&mut self, j: usize, x: &mut [f64], b: &[f64], curved: bool) -> Result<()> {
+    fn small_system(&self, j: usize, x: &mut [f64], b: &[f64], curved: bool) -> Result<()> {
         let classes = b.len();
         x.fill(0.0);
         let (mut r, mut p) = (b.to_vec(), b.to_vec());
         let (mut q, mut inner) = (vec![0.0; classes], vec![0.0; classes]);
+        let mut functions = vec![0.0; self.prior.mixing().functions()];
         let mut rho = dot_sequential(&r, &r);
         let goal = SMALL_ACCURACY * SMALL_ACCURACY * rho;
         for _ in 0..SMALL_STEPS {
             if rho <= goal || rho.is_nan() {
                 break;
             }
-            self.covariance(j, &mut q, &p)?;
+            self.covariance(j, &mut q, &p, &mut functions)?;
             if curved {
                 let pooled = &self.pooled[j];
                 let total: f64 = pooled.iter().sum();
@@ -223,7 +212,7 @@ impl<'a> Metric<'a> {
                 for ((inner, pooled), (p, q)) in inner.iter_mut().zip(pooled).zip(p.iter().zip(&q)) {
                     *inner = p + pooled * (q - mean);
                 }
-                self.covariance(j, &mut q, &inner)?;
+                self.covariance(j, &mut q, &inner, &mut functions)?;
             }
             let length = rho / dot_sequential(&p, &q);
             x.iter_mut().zip(&p).for_each(|(x, p)| *x += length * p);

@@ -43,8 +43,8 @@ pub fn newton<L: Likelihood>(
         iterate.info.inner_steps += found.steps;
         iterate.info.products += found.products;
         iterate.info.preconditioner_rank = found.rank;
-        let line = line_search(likelihood, iterate.info.objective, &iterate.alpha, &iterate.u, &iterate.r, &step)?;
-        iterate.advance(&step, line.step)?;
+        let length = line_search(likelihood, &iterate.u, &step, &iterate.course(&step)?)?.step;
+        iterate.advance(&step, length)?;
         iterate.evaluate()?;
     }
     Ok(iterate.finish())

@@ -30,7 +30,7 @@ pub enum Solver {
 const MANY_CLASSES: usize = 16;
 
 /// Arrays of n × C doubles that L-BFGS has beside its pairs, and those of a pair, which are in single precision.
-const LBFGS_ARRAYS: usize = 10;
+const LBFGS_ARRAYS: usize = 9;
 const ARRAYS_OF_PAIR: usize = 2;
 /// With fewer pairs L-BFGS loses what it has over Newton's method.
 const FEWEST_PAIRS: usize = 4;
