@@ -148,8 +148,9 @@ impl<T: Entry, const V: usize, const R: usize, const BOTH: bool> WithSimd for Fe
 
 /// A single column: registers hold several columns of the tile instead.
 ///
-/// Memory binds here, so rows are read one after the other, and the processor does its own fetching ahead: several rows at
-/// a time, with or without prefetches, take twice as long.
+/// Memory binds here, so rows are read one after the other: what the processor fetches ahead on its own follows one stream.
+/// Where matrices lie in a large third-level cache, prefetches across the borders of pages take another tenth off the time,
+/// and a quarter in single precision; several rows at a time gain nothing, or lose.
 struct One<'a, T, const BOTH: bool>(TileProduct<'a, T>);
 
 /// Sums kept apart in a single column, so that no addition waits for the one before.
@@ -167,6 +168,9 @@ impl<T: Entry, const BOTH: bool> WithSimd for One<'_, T, BOTH> {
         let out_j = &mut out_j[..if BOTH { registers } else { 0 }];
         let mut buffer = [[0.0; TILE]];
         for ((row, s_a), out_a) in tile.as_chunks::<TILE>().0.iter().zip(s_i).zip(out_i) {
+            for line in 0..TILE * size_of::<T>() / LINE {
+                prefetch(&row[..], AHEAD + line * LINE);
+            }
             let row = &T::widen_rows(std::array::from_ref(row), &mut buffer)[0];
             let row = &S::as_simd_f64s(row).0[..registers];
             let s_a = simd.splat_f64s(*s_a);
