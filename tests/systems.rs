@@ -10,7 +10,7 @@ use nuptse::kernel::{Precision, Rbf};
 use nuptse::likelihood::{Likelihood, Softmax};
 use nuptse::model::ModelSpec;
 use nuptse::prior::JointPrior;
-use nuptse::solve::{LinearSystem, LowRankPrior, solve_systems};
+use nuptse::solve::{LinearSystem, LowRankPrior, PreconditionerUse, solve_systems};
 use nuptse::workspace::Workspace;
 use support::{Random, context, max_difference};
 
@@ -57,7 +57,8 @@ fn systems<'a>(parts: &'a [Fold], accuracy: &[f64]) -> Vec<LinearSystem<'a, Soft
 fn every_solution_solves_its_system() {
     let (prior, parts) = folds(&mut Random::new(3), 5);
     let context = context();
-    let approximation = LowRankPrior::new(&context, &mut Workspace::default(), &prior).unwrap().unwrap();
+    let approximation =
+        LowRankPrior::new(&context, &mut Workspace::default(), &prior, PreconditionerUse::Auto).unwrap().unwrap();
     let plain = check(&context, &prior, &parts, None);
     let preconditioned = check(&context, &prior, &parts, Some(&approximation));
     assert!(preconditioned < plain, "{preconditioned} steps with a preconditioner, {plain} without");

@@ -334,3 +334,30 @@ fn threads_do_not_change_a_bit() {
     let with = |threads| fit(&Context::new(Some(threads)).unwrap(), &spec, &x, &targets).alpha().to_owned();
     assert_eq!(with(1), with(3));
 }
+
+#[test]
+fn many_classes_are_preconditioned_one_by_one() {
+    let mut random = Random::new(7);
+    let (branches, of_branch) = (11, 20);
+    let classes = branches * of_branch;
+    // The root, its branches, and the classes.
+    let branch_of = (0..classes).map(|class| Some(1 + class / of_branch));
+    let parents: Vec<Option<usize>> =
+        std::iter::once(None).chain((0..branches).map(|_| Some(0))).chain(branch_of).collect();
+    let leaves: Vec<usize> = (1 + branches..parents.len()).collect();
+    let tree = Tree::new(&parents, &leaves).unwrap();
+    let context = support::context();
+    let x = random.dense(50, 3);
+    let targets = random.targets(50, classes, false, false);
+    for spec in [random_spec(&mut random, tree, 1), ModelSpec::shared(classes, Rbf::isotropic(2.0).unwrap(), 5.0)] {
+        let fit = |preconditioner| {
+            let solve = SolveParams { tol: 1e-11, preconditioner, ..SolveParams::default() };
+            let options = FitOptions { solver: Solver::NewtonCg, solve, ..FitOptions::default() };
+            spec.fit(&context, &x, targets.clone(), &options).unwrap()
+        };
+        let ((plain, _), (preconditioned, info)) = (fit(PreconditionerUse::Off), fit(PreconditionerUse::On));
+        assert!(info.solve.converged && info.solve.preconditioner_rank > 0);
+        assert!(max_difference(&plain.alpha().to_owned(), &preconditioned.alpha().to_owned()) <= 1e-9);
+        assert_eq!(fit(PreconditionerUse::Auto).1.solve.preconditioner_rank, 0);
+    }
+}

@@ -221,7 +221,9 @@ impl CrossValidation {
     ) -> Result<Vec<FoldResult>> {
         // One preconditioner for all folds; a fold of its own would make it again.
         let approximation = if options.fit.solve.preconditioner == PreconditionerUse::On {
-            context.install(|| LowRankPrior::new(context, &mut Workspace::default(), prior))?.map(Arc::new)
+            context
+                .install(|| LowRankPrior::new(context, &mut Workspace::default(), prior, PreconditionerUse::On))?
+                .map(Arc::new)
         } else {
             None
         };

@@ -5,12 +5,13 @@
 //! vector travels with its image under K̃, K̃s is there at the end.
 
 use super::iterate::{inner, slice_mut};
-use super::{DirectionInfo, NewtonDirection, NewtonPoint, Step};
+use super::systems::{Iteration, Run, run_systems};
+use super::{DirectionInfo, NewtonDirection, NewtonPoint, Step, SystemInfo};
 use crate::context::Context;
 use crate::data::row_major;
 use crate::error::Result;
 use crate::likelihood::Likelihood;
-use crate::parallel::{axpy, xpby};
+use crate::parallel::{axpy, copy, xpby};
 use crate::workspace::Workspace;
 use ndarray::Array2;
 
@@ -37,19 +38,14 @@ impl ConjugateGradients {
         Self { r: zeros(), r_image: zeros(), p: zeros(), p_image: zeros(), q: zeros(), rho: 0.0, goal: 0.0, steps: 0 }
     }
 
-    /// Steps made since [`ConjugateGradients::begin`].
-    pub(super) fn steps(&self) -> usize {
-        self.steps
-    }
-
     /// Whether the accuracy has been reached.
     pub(super) fn is_done(&self) -> bool {
         self.rho <= self.goal
     }
 
-    /// How much is left of the right-hand side, in the norm of K̃.
-    pub(super) fn residual_norm(&self) -> f64 {
-        self.rho.max(0.0).sqrt()
+    /// How it went.
+    pub(super) fn info(&self) -> SystemInfo {
+        SystemInfo { steps: self.steps, converged: self.is_done(), residual: self.rho.max(0.0).sqrt() }
     }
 
     /// Starts from zero, with the right-hand side and its image in `r` and `r_image`, to a relative accuracy η, and until no
@@ -115,13 +111,11 @@ impl<L: Likelihood> NewtonDirection<L> for ConjugateGradients {
         point: &NewtonPoint<'_, L>,
         step: &mut Step,
     ) -> Result<DirectionInfo> {
-        self.r.assign(point.r);
-        self.r_image.assign(point.r_image);
+        copy(slice_mut(&mut self.r)?, row_major("r", &point.r.view())?);
+        copy(slice_mut(&mut self.r_image)?, row_major("K̃r", &point.r_image.view())?);
         self.begin(point.forcing, f64::INFINITY, step)?;
-        while self.steps < point.max_steps && self.advance(point.likelihood, point.curvature, step)? {
-            point.prior.apply(context, work, self.r_image.view_mut(), self.r.view())?;
-            self.turn()?;
-        }
+        let run = Run::new(point.likelihood, point.curvature, step, Iteration::Plain(self));
+        run_systems(context, work, point.prior, &mut [run], point.max_steps)?;
         Ok(DirectionInfo { products: self.steps, steps: self.steps, rank: 0 })
     }
 }

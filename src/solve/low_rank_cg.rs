@@ -5,10 +5,11 @@
 //! K̃x comes from the products that are made anyway. With ρ the residual of this system, the quadratic model of Φ is within
 //! ½‖ρ‖² of its minimum, and has fallen by at least ½(⟨b, K̃b⟩ − ⟨c, β⟩) when it gets there: that gives the stopping rule.
 
-use super::Step;
+use super::LowRankPrior;
 use super::iterate::{inner, slice_mut};
-use super::preconditioner::{LowRankPrior, Preconditioner};
+use super::preconditioner::Preconditioner;
 use super::root::CurvatureRoot;
+use super::{Step, SystemInfo};
 use crate::context::Context;
 use crate::data::row_major;
 use crate::error::{Error, Result};
@@ -83,9 +84,9 @@ impl LowRankCg {
         self.steps
     }
 
-    /// A bound on how far x is from the solution, in the norm of K̃ + K̃WK̃.
-    pub(super) fn residual_norm(&self) -> f64 {
-        self.error.sqrt()
+    /// How it went; the residual is a bound on how far x is from the solution, in the norm of K̃ + K̃WK̃.
+    pub(super) fn info(&self) -> SystemInfo {
+        SystemInfo { steps: self.steps, converged: self.is_done(), residual: self.error.sqrt() }
     }
 
     /// Whether the accuracy has been reached.

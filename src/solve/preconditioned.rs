@@ -1,8 +1,9 @@
 //! Newton directions by conjugate gradients, preconditioned where that pays.
 
 use super::low_rank_cg::{Curved, LowRankCg};
-use super::preconditioner::{LowRankPrior, SETUP_PRODUCTS};
-use super::{ConjugateGradients, DirectionInfo, NewtonDirection, NewtonPoint, PreconditionerUse, Step};
+use super::low_rank_prior::SETUP_PRODUCTS;
+use super::systems::{Iteration, Run, run_systems};
+use super::{ConjugateGradients, DirectionInfo, LowRankPrior, NewtonDirection, NewtonPoint, PreconditionerUse, Step};
 use crate::context::Context;
 use crate::error::Result;
 use crate::likelihood::Likelihood;
@@ -77,28 +78,20 @@ impl PreconditionedCg {
         }
         let made = match self.given.take() {
             Some(given) => Some(given),
-            None => LowRankPrior::new(context, work, prior)?.map(Arc::new),
+            None => LowRankPrior::new(context, work, prior, self.choice.usage)?.map(Arc::new),
         };
         let Some(approximation) = made else {
             self.choice.usage = PreconditionerUse::Off;
             self.choice.preconditioned = false;
             return Ok(false);
         };
-        self.choice.price(prior, approximation.rank());
+        (self.choice.setup, self.choice.application) = approximation.price(prior);
         self.low_rank = Some((LowRankCg::new(prior.points(), prior.classes()), approximation));
         Ok(true)
     }
 }
 
 impl Choice {
-    /// Works out what a preconditioner costs, in products.
-    fn price(&mut self, prior: &JointPrior, rank: usize) {
-        let (n, classes, m) = (prior.points() as f64, prior.classes() as f64, rank as f64);
-        let product = classes * prior.blocks().matrices().iter().map(|matrix| matrix.cost_per_column()).sum::<f64>();
-        self.setup = (n * (classes * m).powi(2) + (classes * m).powi(3) / 3.0) / product;
-        self.application = (4.0 * n * m * classes + 2.0 * (classes * m).powi(2)) / product;
-    }
-
     fn observe_plain(&mut self, steps: usize) {
         self.plain = steps as f64;
         self.preconditioned = self.usage == PreconditionerUse::Auto && self.plain >= self.trial_from;
@@ -144,10 +137,9 @@ impl<L: Likelihood> NewtonDirection<L> for PreconditionedCg {
             let r = (point.r.view(), point.r_image.view());
             cg.begin(approximation, &mut curved, r, (point.forcing, f64::INFINITY), step)?;
             let most_steps = point.max_steps.min(self.choice.most_steps());
-            while cg.steps() < most_steps && cg.advance(&curved)? {
-                point.prior.apply(context, work, cg.image.view_mut(), cg.root_p.view())?;
-                cg.turn(approximation, &mut curved, step)?;
-            }
+            let iteration = Iteration::Preconditioned { cg: &mut *cg, curved: &mut curved, approximation };
+            let run = Run::new(point.likelihood, point.curvature, step, iteration);
+            run_systems(context, work, point.prior, &mut [run], most_steps)?;
             self.choice.observe_preconditioned(cg.steps());
             return Ok(DirectionInfo { products: cg.steps(), steps: cg.steps(), rank: approximation.rank() });
         }

@@ -55,89 +55,102 @@ pub fn solve_systems<L: Likelihood>(
         check_shape("the rows of a right-hand side must be the points", shape.0, system.b.nrows())?;
         check_shape("the columns of a right-hand side must be the classes", shape.1, system.b.ncols())?;
     }
-    let mut runs = start(context, work, prior, systems, approximation)?;
-    let mut active: Vec<usize> = (0..runs.len()).collect();
-    for _ in 0..max_steps {
-        let mut going = Vec::with_capacity(active.len());
-        for &k in &active {
-            if runs[k].advance(&systems[k])? {
-                going.push(k);
-            }
+    let mut iterations: Vec<(ConjugateGradients, Step)> =
+        systems.iter().map(|_| (ConjugateGradients::new(shape.0, shape.1), Step::zeros(shape.0, shape.1))).collect();
+    multiply_right_hand_sides(context, work, prior, systems, &mut iterations)?;
+    let Some(approximation) = approximation else {
+        let mut runs = Vec::with_capacity(systems.len());
+        for (system, (cg, step)) in systems.iter().zip(&mut iterations) {
+            cg.begin(system.accuracy, system.most_left, step)?;
+            runs.push(Run::new(system.likelihood, system.curvature, step, Iteration::Plain(cg)));
         }
-        active = going;
-        if active.is_empty() {
-            break;
-        }
-        multiply(context, work, prior, &mut runs, &active)?;
-        for &k in &active {
-            runs[k].turn(approximation)?;
-        }
+        run_systems(context, work, prior, &mut runs, max_steps)?;
+        return Ok(iterations.into_iter().map(|(cg, step)| (step, cg.info())).collect());
+    };
+    let mut preconditioned = Vec::with_capacity(systems.len());
+    for (system, (cg, mut step)) in systems.iter().zip(iterations) {
+        let mut curved = Curved::new(context, approximation, system.likelihood, system.curvature)?;
+        let mut low_rank = LowRankCg::new(shape.0, shape.1);
+        let accuracy = (system.accuracy, system.most_left);
+        low_rank.begin(approximation, &mut curved, (cg.r.view(), cg.r_image.view()), accuracy, &mut step)?;
+        preconditioned.push((low_rank, curved, step));
     }
-    Ok(runs.into_iter().map(Run::finish).collect())
+    let mut runs: Vec<_> = (systems.iter().zip(&mut preconditioned))
+        .map(|(system, (cg, curved, step))| {
+            let iteration = Iteration::Preconditioned { cg, curved, approximation };
+            Run::new(system.likelihood, system.curvature, step, iteration)
+        })
+        .collect();
+    run_systems(context, work, prior, &mut runs, max_steps)?;
+    Ok(preconditioned.into_iter().map(|(cg, _, step)| (step, cg.info())).collect())
 }
 
 /// One system on its way.
-struct Run {
-    iteration: Iteration,
-    step: Step,
+pub(super) struct Run<'a, L: Likelihood> {
+    likelihood: &'a L,
+    curvature: &'a L::Curvature,
+    step: &'a mut Step,
+    iteration: Iteration<'a>,
 }
 
-enum Iteration {
-    Plain(Box<ConjugateGradients>),
-    Preconditioned(Box<(LowRankCg, Curved)>),
+/// An iteration that has begun.
+pub(super) enum Iteration<'a> {
+    Plain(&'a mut ConjugateGradients),
+    Preconditioned { cg: &'a mut LowRankCg, curved: &'a mut Curved, approximation: &'a LowRankPrior },
 }
 
-/// Multiplies all right-hand sides, and starts the iterations.
-fn start<L: Likelihood>(
+/// Takes all systems to their accuracy, in at most `max_steps` steps: the one loop of Newton's method, which has one system
+/// at a time, and of cross-validation. Nothing is allocated in it.
+pub(super) fn run_systems<L: Likelihood>(
     context: &Context,
     work: &mut Workspace,
     prior: &JointPrior,
-    systems: &[LinearSystem<'_, L>],
-    approximation: Option<&LowRankPrior>,
-) -> Result<Vec<Run>> {
-    let shape = (prior.points(), prior.classes());
-    let plain = |system: &LinearSystem<'_, L>| {
-        let mut cg = ConjugateGradients::new(shape.0, shape.1);
-        cg.r.assign(&system.b);
-        Run { iteration: Iteration::Plain(Box::new(cg)), step: Step::zeros(shape.0, shape.1) }
-    };
-    let mut runs: Vec<Run> = systems.iter().map(plain).collect();
-    let all: Vec<usize> = (0..runs.len()).collect();
-    multiply(context, work, prior, &mut runs, &all)?;
-    for (system, run) in systems.iter().zip(&mut runs) {
-        let Iteration::Plain(cg) = &mut run.iteration else { continue };
-        if let Some(approximation) = approximation {
-            let mut curved = Curved::new(context, approximation, system.likelihood, system.curvature)?;
-            let mut low_rank = LowRankCg::new(shape.0, shape.1);
-            let b = (cg.r.view(), cg.r_image.view());
-            let accuracy = (system.accuracy, system.most_left);
-            low_rank.begin(approximation, &mut curved, b, accuracy, &mut run.step)?;
-            run.iteration = Iteration::Preconditioned(Box::new((low_rank, curved)));
-        } else {
-            cg.begin(system.accuracy, system.most_left, &mut run.step)?;
+    runs: &mut [Run<'_, L>],
+    max_steps: usize,
+) -> Result<()> {
+    let mut active: Vec<usize> = (0..runs.len()).collect();
+    for _ in 0..max_steps {
+        let mut advanced = Ok(());
+        active.retain(|&k| match runs[k].advance() {
+            Ok(going) => going,
+            Err(error) => {
+                advanced = Err(error);
+                false
+            }
+        });
+        advanced?;
+        if active.is_empty() {
+            break;
         }
+        multiply(context, work, prior, runs, &active)?;
+        active.iter().try_for_each(|&k| runs[k].turn())?;
     }
-    Ok(runs)
+    Ok(())
 }
 
-impl Run {
+impl<'a, L: Likelihood> Run<'a, L> {
+    pub(super) fn new(
+        likelihood: &'a L,
+        curvature: &'a L::Curvature,
+        step: &'a mut Step,
+        iteration: Iteration<'a>,
+    ) -> Self {
+        Self { likelihood, curvature, step, iteration }
+    }
+
     /// Gets the next product ready; `false` if there is nothing left to gain.
-    fn advance<L: Likelihood>(&mut self, system: &LinearSystem<'_, L>) -> Result<bool> {
+    fn advance(&mut self) -> Result<bool> {
         match &mut self.iteration {
-            Iteration::Plain(cg) => cg.advance(system.likelihood, system.curvature, &mut self.step),
-            Iteration::Preconditioned(both) => both.0.advance(&both.1),
+            Iteration::Plain(cg) => cg.advance(self.likelihood, self.curvature, self.step),
+            Iteration::Preconditioned { cg, curved, .. } => cg.advance(curved),
         }
     }
 
     /// Goes on, once the product is there.
-    fn turn(&mut self, approximation: Option<&LowRankPrior>) -> Result<()> {
-        match (&mut self.iteration, approximation) {
-            (Iteration::Plain(cg), _) => cg.turn(),
-            (Iteration::Preconditioned(both), Some(approximation)) => {
-                let (cg, curved) = both.as_mut();
-                cg.turn(approximation, curved, &mut self.step)
-            }
-            (Iteration::Preconditioned(_), None) => Ok(()),
+    fn turn(&mut self) -> Result<()> {
+        match &mut self.iteration {
+            Iteration::Plain(cg) => cg.turn(),
+            Iteration::Preconditioned { cg, curved, approximation } => cg.turn(approximation, curved, self.step),
         }
     }
 
@@ -145,30 +158,34 @@ impl Run {
     fn product(&mut self) -> (&Array2<f64>, &mut Array2<f64>) {
         match &mut self.iteration {
             Iteration::Plain(cg) => (&cg.r, &mut cg.r_image),
-            Iteration::Preconditioned(both) => (&both.0.root_p, &mut both.0.image),
+            Iteration::Preconditioned { cg, .. } => (&cg.root_p, &mut cg.image),
         }
-    }
-
-    fn finish(self) -> (Step, SystemInfo) {
-        let info = match &self.iteration {
-            Iteration::Plain(cg) => {
-                SystemInfo { steps: cg.steps(), converged: cg.is_done(), residual: cg.residual_norm() }
-            }
-            Iteration::Preconditioned(both) => {
-                let cg = &both.0;
-                SystemInfo { steps: cg.steps(), converged: cg.is_done(), residual: cg.residual_norm() }
-            }
-        };
-        (self.step, info)
     }
 }
 
-/// The products of the given systems, side by side in one.
-fn multiply(
+/// Copies all right-hand sides and computes their images.
+fn multiply_right_hand_sides<L: Likelihood>(
     context: &Context,
     work: &mut Workspace,
     prior: &JointPrior,
-    runs: &mut [Run],
+    systems: &[LinearSystem<'_, L>],
+    iterations: &mut [(ConjugateGradients, Step)],
+) -> Result<()> {
+    let mut runs = Vec::with_capacity(systems.len());
+    for (system, (cg, step)) in systems.iter().zip(iterations) {
+        cg.r.assign(&system.b);
+        runs.push(Run::new(system.likelihood, system.curvature, step, Iteration::Plain(cg)));
+    }
+    let all: Vec<usize> = (0..runs.len()).collect();
+    multiply(context, work, prior, &mut runs, &all)
+}
+
+/// The products of the given systems, side by side in one.
+fn multiply<L: Likelihood>(
+    context: &Context,
+    work: &mut Workspace,
+    prior: &JointPrior,
+    runs: &mut [Run<'_, L>],
     active: &[usize],
 ) -> Result<()> {
     if let [k] = active {
