@@ -111,6 +111,14 @@ def synthetic(n, classes, words=10_000, length=60, topic=50):
     return Problem(X, y, X[:1], y[:1])
 
 
+def clusters(n, classes, inputs=6):
+    """Draw points around a centre for every class, of which neighbours overlap."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(n) % classes)
+    X = rng.normal(size=(classes, inputs))[y] + 0.4 * rng.normal(size=(n, inputs))
+    return Problem(X, y, X[:1], y[:1])
+
+
 def taxonomy(n, classes, tests=1000):
     """Draw documents from a random tree of topics; the last ones are for tests."""
     made = nuptse.datasets.make_taxonomy(n + tests, n_classes=classes, random_state=0)
@@ -130,6 +138,8 @@ def load(description):
     name = description["data"]
     if name == "synthetic":
         return synthetic(description["documents"], description["classes"])
+    if name == "clusters":
+        return clusters(description["points"], description["classes"])
     if name == "taxonomy":
         p = taxonomy(description["documents"], description["classes"])
     elif name in (loaders := {"satimage": satimage, "mnist": mnist, "digits": digits}):
@@ -152,8 +162,9 @@ def load(description):
 class Ours:
     """KernelClassifier, with its kernel as name and values, and the taxonomy of the data where `hierarchy` is true."""
 
-    def __init__(self, problem, kernel, hierarchy=False, **options):
+    def __init__(self, problem, kernel, hierarchy=False, learn=False, **options):
         name, self.kernel = kernel
+        options["learn"] = learn
         if hierarchy:
             options["hierarchy"] = nuptse.Hierarchy.parse(list(problem.paths.values()))
         self.model = nuptse.KernelClassifier(getattr(nuptse.kernels, name)(**self.kernel), n_threads=THREADS, **options)
@@ -182,6 +193,22 @@ class Ours:
         M = np.exp(-self.kernel["inverse_width"] / (2 * X.shape[1]) * cdist(X, X, "sqeuclidean"))
         u = self.kernel["variance"] * M @ alpha + self.model.intercept_variance * alpha.sum(axis=0)
         return float(np.abs(alpha + softmax(u, axis=1) - (problem.y[:, None] == self.model.classes_)).max())
+
+
+class Criterion(Ours):
+    """The cross-validation criterion of the same, and its gradient."""
+
+    def fit(self, problem):
+        self.found = self.model.cv_criterion(problem.X, problem.y)
+
+    def predict(self, X):
+        return np.zeros(X.shape[0])
+
+    def log_proba(self, X):  # noqa: ARG002
+        return None
+
+    def details(self, problem):  # noqa: ARG002
+        return {"products": self.found.info["products"]}
 
 
 class Peer:
@@ -274,6 +301,7 @@ class PerParent(Peer):
 
 METHODS = {
     "KernelClassifier": Ours,
+    "Criterion": Criterion,
     "LogisticRegression": Logistic,
     "LinearSVC": SupportVectors,
     "GaussianProcessClassifier": GaussianProcess,

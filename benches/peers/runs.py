@@ -32,7 +32,7 @@ class Bench:
 
     def fit(self, data, method, options, **more):
         description = {"data": data, "method": method, "options": options} | more
-        if self.quick and data not in {"synthetic", "digits"}:
+        if self.quick and data not in {"synthetic", "clusters", "digits"}:
             description.setdefault("rows", 300)
         return self.remembered(json.dumps(description))
 
@@ -43,7 +43,7 @@ class Bench:
         takes no BLAS, and the Gaussian process takes long calls only.
         """
         method = json.loads(description)["method"]
-        once = method in {"KernelClassifier", "GaussianProcessClassifier"}
+        once = method in {"KernelClassifier", "Criterion", "GaussianProcessClassifier"}
         found = self.process(description, THREADS if once else 1)
         # What is too slow with one thread is hardly ever faster with two.
         if once or not self.twice or "seconds" not in found:

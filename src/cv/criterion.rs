@@ -55,8 +55,7 @@ const LARGE: usize = 1000;
 
 impl CvOptions {
     /// The solver of a fold, and its parameters. Preconditioners are used if asked for only: fits that start near their end
-    /// are short, and every one would try anew. Measured on satimage, one kernel for all, near the learned values: 970
-    /// products without, 1405 with trials, 1759 with preconditioners throughout.
+    /// are short, and every one would try anew. Figures are in `benches/results/fit.md`.
     pub(super) fn solver(&self, context: &Context, prior: &JointPrior) -> (Solver, SolveParams) {
         let (solver, pairs, _) = self.fit.solver.choose(context, prior, self.fit.solve.pairs);
         let preconditioner = match self.fit.solve.preconditioner {
