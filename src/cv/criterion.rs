@@ -1,7 +1,7 @@
 //! Ψ, and what its gradient needs of every fold.
 
 use super::Folds;
-use super::fold::{FoldResult, in_place, parts};
+use super::fold::{FoldResult, FoldState, in_place};
 use super::meeting::side_by_side;
 use super::shuffled::shuffled;
 use crate::context::Context;
@@ -106,12 +106,12 @@ pub struct CvResult {
     pub info: CvInfo,
 }
 
-/// A cross-validation: targets and folds, and α of every fold from one evaluation to the next.
+/// A cross-validation: targets and folds, and where every fold stands from one evaluation to the next.
 #[derive(Debug)]
 pub struct CrossValidation {
     targets: Targets,
     folds: Folds,
-    alphas: Vec<Option<Array2<f64>>>,
+    states: Vec<Option<FoldState>>,
 }
 
 impl CrossValidation {
@@ -120,8 +120,8 @@ impl CrossValidation {
     pub fn new(targets: Targets, folds: Folds) -> Result<Self> {
         check_shape("there must be a fold for every point", targets.points(), folds.points())?;
         let targets = known(targets)?;
-        let alphas = vec![None; folds.count()];
-        Ok(Self { targets, folds, alphas })
+        let states = vec![None; folds.count()];
+        Ok(Self { targets, folds, states })
     }
 
     /// The targets.
@@ -136,20 +136,20 @@ impl CrossValidation {
         &self.folds
     }
 
-    /// α of every fold, where the next evaluation starts.
+    /// Where the next evaluation starts, for every fold.
     #[must_use]
-    pub fn alphas(&self) -> &[Option<Array2<f64>>] {
-        &self.alphas
+    pub fn states(&self) -> &[Option<FoldState>] {
+        &self.states
     }
 
-    /// Starts the next evaluation from the given α.
-    pub fn set_alphas(&mut self, alphas: Vec<Option<Array2<f64>>>) -> Result<()> {
-        check_shape("there must be an α for every fold", self.folds.count(), alphas.len())?;
-        for alpha in alphas.iter().flatten() {
-            check_shape("the rows of a starting α must be the points", self.targets.points(), alpha.nrows())?;
-            check_shape("the columns of a starting α must be the classes", self.targets.classes(), alpha.ncols())?;
+    /// Starts the next evaluation from the given states.
+    pub fn set_states(&mut self, states: Vec<Option<FoldState>>) -> Result<()> {
+        check_shape("there must be a state for every fold", self.folds.count(), states.len())?;
+        for array in states.iter().flatten().flat_map(|state| std::iter::once(&state.alpha).chain(&state.adjoint)) {
+            check_shape("the rows of a starting α must be the points", self.targets.points(), array.nrows())?;
+            check_shape("the columns of a starting α must be the classes", self.targets.classes(), array.ncols())?;
         }
-        self.alphas = alphas;
+        self.states = states;
         Ok(())
     }
 
@@ -178,8 +178,19 @@ impl CrossValidation {
         };
         let value = results.iter().map(|result| result.value).sum();
         let (e, f): (Vec<_>, Vec<_>) = results.into_iter().map(|result| (result.e, result.f)).unzip();
-        self.alphas = e.iter().cloned().map(Some).collect();
+        self.states = (0..e.len()).map(|k| Some(self.state(k, &e[k], f[k].as_ref()))).collect();
         Ok(CvResult { value, e, f: f.into_iter().collect(), info })
+    }
+
+    /// Where the next evaluation of a fold starts.
+    fn state(&self, fold: usize, e: &Array2<f64>, f: Option<&Array2<f64>>) -> FoldState {
+        // F is minus the adjoint solution on the points kept.
+        let adjoint = f.map(|f| {
+            let mut x = -f;
+            self.folds.held_out(fold).into_iter().for_each(|point| x.row_mut(point).fill(0.0));
+            x
+        });
+        FoldState { alpha: e.clone(), adjoint }
     }
 
     fn one_after_the_other(
@@ -192,9 +203,9 @@ impl CrossValidation {
         context.install(|| {
             (0..self.folds.count())
                 .map(|k| {
-                    let start = self.alphas[k].as_ref().map(|alpha| alpha.view());
                     let held_out = self.folds.held_out(k);
-                    shuffled(context, prior, &self.targets, &held_out, start, options, wants_gradient)
+                    let state = self.states[k].as_ref();
+                    shuffled(context, prior, &self.targets, &held_out, state, options, wants_gradient)
                 })
                 .collect()
         })
@@ -240,9 +251,9 @@ impl CrossValidation {
         options: &CvOptions,
         wants_gradient: bool,
     ) -> Result<FoldResult> {
-        let (kept, held_out) = parts(&self.targets, |row| self.folds.of_point()[row] == k)?;
-        let start = self.alphas[k].as_ref().map(|alpha| alpha.view());
-        in_place(context, prior, (&kept, &held_out), start, approximation, options, wants_gradient)
+        let is_held_out = |row: usize| self.folds.of_point()[row] == k;
+        let state = self.states[k].as_ref();
+        in_place(context, prior, (&self.targets, is_held_out), state, approximation, options, wants_gradient)
     }
 }
 

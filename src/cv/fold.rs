@@ -1,25 +1,33 @@
 //! One fold: the fit without its points, their likelihood, and what the gradient needs.
 
 use super::CvOptions;
+use super::adjoint::{Adjoint, FitResidual};
 use crate::context::Context;
 use crate::data::Targets;
 use crate::error::Result;
 use crate::likelihood::{Likelihood, Softmax};
 use crate::prior::JointPrior;
-use crate::solve::{
-    ExactDirection, LinearSystem, LowRankPrior, NewtonDirection, NewtonPoint, Solution, Solver, Step, minimise,
-    solve_systems,
-};
+use crate::solve::{LowRankPrior, Solution, Solver, minimise};
 use crate::workspace::Workspace;
 use ndarray::{Array1, Array2, ArrayView2};
 use std::sync::Arc;
 
 /// So often is a fit carried on that is not accurate enough for the gradient.
-pub(super) const MOST_REFINEMENTS: usize = 6;
+const MOST_REFINEMENTS: usize = 6;
 /// Rounding allows no smaller max|α + g|.
-pub(super) const FINEST: f64 = 1e-11;
-/// The relative accuracy of adjoint systems is never worse.
-const WORST_ADJOINT: f64 = 0.1;
+const FINEST: f64 = 1e-11;
+/// ‖F‖ is at most ‖g_I‖, in the norm of K̃, and often about this share of it. Fits are judged by that before the adjoint
+/// system is solved, which would have to be solved again.
+const LIKELY_SHARE: f64 = 0.3;
+
+/// Where the work on a fold starts: what the last evaluation left, on all points.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoldState {
+    /// α, zero on the points held out.
+    pub alpha: Array2<f64>,
+    /// The solution of the adjoint system, zero on the points held out.
+    pub adjoint: Option<Array2<f64>>,
+}
 
 /// What one fold gives.
 #[derive(Debug)]
@@ -34,53 +42,116 @@ pub(super) struct FoldResult {
     pub converged: bool,
 }
 
+/// A fold as the fit sees it: some points that it is made of, and some that are held out.
+pub(super) trait FoldParts {
+    /// K̃ over the points of the fit.
+    fn prior(&self) -> &JointPrior;
+
+    /// Their likelihood.
+    fn kept(&self) -> &Softmax;
+
+    /// What a fit says of the points held out; with their influence on the others where that is wanted.
+    fn hold_out(
+        &mut self,
+        context: &Context,
+        work: &mut Workspace,
+        found: &Solution,
+        wants_influence: bool,
+    ) -> Result<HeldOut>;
+}
+
+/// The points held out.
+pub(super) struct HeldOut {
+    /// Their part of Ψ.
+    pub value: f64,
+    /// Its gradient g_I.
+    pub g: Array2<f64>,
+    /// K̃ g_I on the points of the fit, and ⟨g_I, K̃ g_I⟩.
+    pub influence: Option<(Array2<f64>, f64)>,
+    pub products: usize,
+}
+
+/// A fit with its adjoint system, on the points of the fit.
+pub(super) struct Worked {
+    pub alpha: Array2<f64>,
+    /// g_I, and the solution of the adjoint system, where they were asked for.
+    pub derivative: Option<(Array2<f64>, Array2<f64>)>,
+    pub value: f64,
+    pub products: usize,
+    pub converged: bool,
+}
+
+/// Where a fit starts, and its adjoint system.
+#[derive(Default)]
+pub(super) struct FoldStart<'a> {
+    pub alpha: Option<ArrayView2<'a, f64>>,
+    pub adjoint: Option<ArrayView2<'a, f64>>,
+}
+
+/// Works on a fold: fits, and carries the fit on until the gradient is accurate enough.
+pub(super) fn work_on(
+    context: &Context,
+    parts: &mut impl FoldParts,
+    start: FoldStart<'_>,
+    approximation: Option<&Arc<LowRankPrior>>,
+    options: &CvOptions,
+    wants_gradient: bool,
+) -> Result<Worked> {
+    let (solver, mut params) = options.solver(context, parts.prior());
+    let mut work = Workspace::default();
+    let mut found =
+        minimise(context, parts.prior(), parts.kept(), start.alpha, solver, &params, approximation.cloned())?;
+    let mut products = found.info.products;
+    let mut adjoint = match start.adjoint {
+        Some(x) if wants_gradient && solver != Solver::Exact => {
+            products += 1;
+            Some(Adjoint::from_before(context, &mut work, parts.prior(), x)?)
+        }
+        _ => None,
+    };
+    let mut refinements = 0;
+    loop {
+        let converged = found.info.converged;
+        let held_out = parts.hold_out(context, &mut work, &found, wants_gradient)?;
+        products += held_out.products;
+        let HeldOut { value, g, influence, .. } = held_out;
+        let Some((image, of_held_out)) = influence else {
+            return Ok(Worked { alpha: found.alpha, derivative: None, value, products, converged });
+        };
+        let limit = options.accuracy * value;
+        let residual = FitResidual::new(context, &mut work, parts.prior(), parts.kept(), &found)?;
+        products += 1;
+        let may_refine = refinements < MOST_REFINEMENTS && converged && params.tol > FINEST;
+        let mut share = limit / (residual.norm * LIKELY_SHARE * of_held_out.max(0.0).sqrt());
+        if !may_refine || share >= 1.0 || share.is_nan() {
+            let system = residual.system(parts.prior(), parts.kept(), image.view(), limit);
+            let solved = system.solve(context, &mut work, solver, approximation, options, adjoint.take())?;
+            products += solved.products;
+            share = limit / (residual.norm * solved.f_norm(of_held_out, image.view()));
+            if !may_refine || share >= 1.0 || share.is_nan() {
+                let value = solved.corrected(value, image.view(), &residual, converged);
+                let converged = converged && solved.converged;
+                let derivative = Some((g, solved.step.s));
+                return Ok(Worked { alpha: found.alpha, derivative, value, products, converged });
+            }
+            adjoint = Some(solved);
+        }
+        params.tol = (params.tol * (0.5 * share).max(1e-3)).max(FINEST);
+        let from = Some(found.alpha.view());
+        found = minimise(context, parts.prior(), parts.kept(), from, solver, &params, approximation.cloned())?;
+        products += found.info.products;
+        refinements += 1;
+    }
+}
+
 /// The likelihoods of the points kept and of those held out; each has no weight where the other has.
-pub(super) fn parts(targets: &Targets, is_held_out: impl Fn(usize) -> bool) -> Result<(Softmax, Softmax)> {
+fn parts(targets: &Targets, is_held_out: impl Fn(usize) -> bool) -> Result<(Softmax, Softmax)> {
     let part = |held_out: bool| {
         let weight = |row: usize| if is_held_out(row) == held_out { targets.weight(row) } else { 0.0 };
         let weights: Array1<f64> = (0..targets.points()).map(weight).collect();
         targets.clone().with_weights(weights).map(Softmax::new)
     };
     Ok((part(false)?, part(true)?))
-}
-
-/// A fold worked on in place: points held out have no weight, so that α is zero there, and u = K̃α holds their predictions.
-pub(super) fn in_place(
-    context: &Context,
-    prior: &JointPrior,
-    (kept, held_out): (&Softmax, &Softmax),
-    start: Option<ArrayView2<'_, f64>>,
-    approximation: Option<&Arc<LowRankPrior>>,
-    options: &CvOptions,
-    wants_gradient: bool,
-) -> Result<FoldResult> {
-    let (solver, mut params) = options.solver(context, prior);
-    let mut work = Workspace::default();
-    let mut found = minimise(context, prior, kept, start, solver, &params, approximation.cloned())?;
-    let mut products = found.info.products;
-    let mut refinements = 0;
-    loop {
-        let (value, g) = loss_and_gradient(held_out, &found.u)?;
-        let converged = found.info.converged;
-        if !wants_gradient {
-            return Ok(FoldResult { e: found.alpha, f: None, value, products, converged });
-        }
-        let mut image = Array2::zeros(g.raw_dim());
-        prior.apply(context, &mut work, image.view_mut(), g.view())?;
-        let system = AdjointSystem { prior, kept, found: &found, image: image.view(), limit: options.accuracy * value };
-        let adjoint = system.solve(context, &mut work, solver, approximation, options)?;
-        products += 1 + adjoint.products;
-        let needed = adjoint.refinement((&g * &image).sum(), image.view(), options.accuracy * value);
-        if refinements == MOST_REFINEMENTS || !converged || needed >= 1.0 || params.tol <= FINEST {
-            let value = adjoint.corrected(value, image.view(), converged);
-            let f = Some(g - &adjoint.step.s);
-            return Ok(FoldResult { e: found.alpha, f, value, products, converged: converged && adjoint.converged });
-        }
-        params.tol = (params.tol * needed).max(FINEST);
-        found = minimise(context, prior, kept, Some(found.alpha.view()), solver, &params, approximation.cloned())?;
-        products += found.info.products;
-        refinements += 1;
-    }
 }
 
 /// The value and the gradient of a likelihood at u.
@@ -90,106 +161,62 @@ pub(super) fn loss_and_gradient(likelihood: &Softmax, u: &Array2<f64>) -> Result
     Ok((value, g))
 }
 
-/// (I + W_J K̃_J) x = W_J K̃_{J,I} g_I.
-pub(super) struct AdjointSystem<'a> {
-    pub prior: &'a JointPrior,
-    pub kept: &'a Softmax,
-    pub found: &'a Solution,
-    /// K̃ g_I on the points of `kept`.
-    pub image: ArrayView2<'a, f64>,
-    /// What the gradient may be off by.
-    pub limit: f64,
+/// A fold worked on in place: points held out have no weight, so that α is zero there, and u = K̃α holds their predictions.
+struct InPlace<'a> {
+    prior: &'a JointPrior,
+    kept: Softmax,
+    held_out: Softmax,
 }
 
-/// x with its image.
-pub(super) struct Adjoint {
-    pub step: Step,
-    /// r = −(α + g) on the points kept, what the fit has left, and its norm in K̃.
-    r: Array2<f64>,
-    r_norm: f64,
-    pub products: usize,
-    pub converged: bool,
-}
+impl FoldParts for InPlace<'_> {
+    fn prior(&self) -> &JointPrior {
+        self.prior
+    }
 
-impl AdjointSystem<'_> {
-    pub(super) fn solve(
-        &self,
+    fn kept(&self) -> &Softmax {
+        &self.kept
+    }
+
+    fn hold_out(
+        &mut self,
         context: &Context,
         work: &mut Workspace,
-        solver: Solver,
-        approximation: Option<&Arc<LowRankPrior>>,
-        options: &CvOptions,
-    ) -> Result<Adjoint> {
-        let Self { prior, kept, found, .. } = *self;
-        let mut curvature = kept.new_curvature();
-        let mut g = Array2::zeros(found.u.raw_dim());
-        kept.evaluate(found.u.view(), g.view_mut(), &mut curvature)?;
-        let r = -(g + &found.alpha);
-        let mut b = Array2::zeros(r.raw_dim());
-        prior.apply(context, work, b.view_mut(), r.view())?;
-        let r_norm = (&r * &b).sum().max(0.0).sqrt();
-        kept.apply_curvature(&curvature, b.view_mut(), self.image)?;
-        if solver == Solver::Exact {
-            let (step, products) = exact(context, work, prior, kept, &curvature, &b)?;
-            return Ok(Adjoint { step, r, r_norm, products: 1 + products, converged: true });
+        found: &Solution,
+        wants_influence: bool,
+    ) -> Result<HeldOut> {
+        let (value, g) = loss_and_gradient(&self.held_out, &found.u)?;
+        if !wants_influence {
+            return Ok(HeldOut { value, g, influence: None, products: 0 });
         }
-        // What is left of b, ρ, changes dΨ by ⟨α, (dK̃) (I + W K̃)⁻¹ ρ⟩, for variances at most ‖α‖ ‖ρ‖ in the norm of K̃.
-        let alpha_norm = (&found.alpha * &found.u).sum().max(0.0).sqrt();
-        let system = LinearSystem {
-            likelihood: kept,
-            curvature: &curvature,
-            b: b.view(),
-            accuracy: WORST_ADJOINT,
-            most_left: self.limit / alpha_norm,
-        };
-        let most = options.fit.solve.max_inner_steps;
-        let approximation = approximation.map(AsRef::as_ref);
-        let solved = solve_systems(context, work, prior, std::slice::from_ref(&system), approximation, most)?;
-        let none = || (Step::zeros(b.nrows(), b.ncols()), 0, true);
-        let (step, steps, converged) =
-            solved.into_iter().next().map_or_else(none, |(step, info)| (step, info.steps, info.converged));
-        Ok(Adjoint { step, r, r_norm, products: 2 + steps, converged })
+        let mut image = Array2::zeros(g.raw_dim());
+        self.prior.apply(context, work, image.view_mut(), g.view())?;
+        let of_held_out = (&g * &image).sum();
+        Ok(HeldOut { value, g, influence: Some((image, of_held_out)), products: 1 })
     }
 }
 
-/// x by Cholesky factors, and the products that it took.
-fn exact(
+/// Works on the fold of the points for which `is_held_out` says so, in place.
+pub(super) fn in_place(
     context: &Context,
-    work: &mut Workspace,
     prior: &JointPrior,
-    kept: &Softmax,
-    curvature: &Vec<f64>,
-    b: &Array2<f64>,
-) -> Result<(Step, usize)> {
-    let mut image = Array2::zeros(b.raw_dim());
-    prior.apply(context, work, image.view_mut(), b.view())?;
-    let mut step = Step::zeros(b.nrows(), b.ncols());
-    let point = NewtonPoint { prior, likelihood: kept, curvature, r: b, r_image: &image, forcing: 0.0, max_steps: 1 };
-    let info = ExactDirection::new(context, prior)?.solve(context, work, &point, &mut step)?;
-    Ok((step, 1 + info.products))
-}
-
-impl Adjoint {
-    /// What the residual of the fit is to be multiplied by, so that the gradient is off by no more than `limit`; 1 or more
-    /// where it is small enough.
-    ///
-    /// α is off by (I + W K̃)⁻¹ r, which changes dΨ by ⟨(I + W K̃)⁻¹ r, (dK̃) F⟩, for variances at most ‖r‖ ‖F‖ in the
-    /// norm of K̃; what F is off by is of the same size. `of_held_out` is ⟨g_I, K̃ g_I⟩.
-    pub(super) fn refinement(&self, of_held_out: f64, image: ArrayView2<'_, f64>, limit: f64) -> f64 {
-        let Step { s, image: s_image } = &self.step;
-        let f_norm = (of_held_out - 2.0 * (&image * s).sum() + (s * s_image).sum()).max(0.0).sqrt();
-        let share = limit / (self.r_norm * f_norm);
-        if share >= 1.0 || share.is_nan() { 1.0 } else { (0.5 * share).max(1e-3) }
-    }
-
-    /// Ψ of the fold, with what it changes by when the fit is carried to its end, to first order: ⟨K̃F, r⟩ on the points
-    /// kept. Far from the end the first order says nothing, and Ψ stays as it is.
-    ///
-    /// The end lies at (I + W K̃)⁻¹ r from α, and the derivative of Ψ there is K̃_{J,I} g_I, so this is
-    /// ⟨(I + K̃W)⁻¹ K̃_{J,I} g_I, r⟩, of which the left side is K̃_{J,I} g_I − K̃x. It makes Ψ accurate to second order in
-    /// what the fit has left, at no product; r is zero on the points held out.
-    pub(super) fn corrected(&self, value: f64, image: ArrayView2<'_, f64>, converged: bool) -> f64 {
-        let change = ((&image - &self.step.image) * &self.r).sum();
-        if converged && change.abs() <= 0.5 * value { value + change } else { value }
-    }
+    (targets, is_held_out): (&Targets, impl Fn(usize) -> bool),
+    state: Option<&FoldState>,
+    approximation: Option<&Arc<LowRankPrior>>,
+    options: &CvOptions,
+    wants_gradient: bool,
+) -> Result<FoldResult> {
+    let (kept, held_out) = parts(targets, is_held_out)?;
+    let start = FoldStart {
+        alpha: state.map(|state| state.alpha.view()),
+        adjoint: state.and_then(|state| state.adjoint.as_ref()).map(|x| x.view()),
+    };
+    let mut fold = InPlace { prior, kept, held_out };
+    let worked = work_on(context, &mut fold, start, approximation, options, wants_gradient)?;
+    Ok(FoldResult {
+        e: worked.alpha,
+        f: worked.derivative.map(|(g, x)| g - x),
+        value: worked.value,
+        products: worked.products,
+        converged: worked.converged,
+    })
 }

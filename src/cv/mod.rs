@@ -10,6 +10,7 @@
 //! through the folds, which give the same figures: one after the other on the leading corner of shuffled kernel matrices,
 //! or all at once in place, each in a thread of its own, where their products meet and share one pass over the matrices.
 
+mod adjoint;
 mod criterion;
 mod fold;
 mod folds;
@@ -18,6 +19,7 @@ mod meeting;
 mod shuffled;
 
 pub use criterion::{CrossValidation, CvInfo, CvOptions, CvResult, FoldMethod};
+pub use fold::FoldState;
 pub use folds::Folds;
 pub use gradient::{CvGradient, gradient};
 pub(crate) use meeting::Member;

@@ -1,16 +1,16 @@
 //! One fold by covariance shuffling (seed 000, D.1): the points kept come first, and the fit works on the leading corner.
 
 use super::CvOptions;
-use super::fold::{AdjointSystem, FINEST, FoldResult, MOST_REFINEMENTS, loss_and_gradient};
+use super::fold::{FoldParts, FoldResult, FoldStart, FoldState, HeldOut, loss_and_gradient, work_on};
 use crate::context::Context;
 use crate::data::Targets;
 use crate::error::Result;
 use crate::kernel::Shuffle;
 use crate::likelihood::Softmax;
 use crate::prior::JointPrior;
-use crate::solve::minimise;
+use crate::solve::Solution;
 use crate::workspace::Workspace;
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, Axis, s};
 
 /// Works on a fold; the prior is as it was when this returns.
 pub(super) fn shuffled(
@@ -18,83 +18,110 @@ pub(super) fn shuffled(
     prior: &mut JointPrior,
     targets: &Targets,
     held_out: &[usize],
-    start: Option<ArrayView2<'_, f64>>,
+    state: Option<&FoldState>,
     options: &CvOptions,
     wants_gradient: bool,
 ) -> Result<FoldResult> {
     let shuffle = Shuffle::holding_out(held_out, targets.points())?;
     prior.shuffle(&shuffle);
     let order = shuffle.order(targets.points());
-    let result = on_corner(context, prior, targets, (&order, shuffle.kept()), start, options, wants_gradient);
+    let result = on_corner(context, prior, targets, (&order, shuffle.kept()), state, options, wants_gradient);
     prior.lead(None);
     prior.shuffle(&shuffle);
-    result.map(|result| FoldResult {
-        e: in_order(&result.e, &order),
-        f: result.f.map(|f| in_order(&f, &order)),
-        ..result
-    })
+    result
 }
 
-/// Works with the points in the given order, of which the first ones are kept; so are the rows of what it returns.
+/// Points in an order in which those kept come first; the prior leads with these, but while it says something of the others.
+struct Corner<'a> {
+    prior: &'a mut JointPrior,
+    points: usize,
+    first: usize,
+    kept: Softmax,
+    held_out: Softmax,
+}
+
+impl FoldParts for Corner<'_> {
+    fn prior(&self) -> &JointPrior {
+        self.prior
+    }
+
+    fn kept(&self) -> &Softmax {
+        &self.kept
+    }
+
+    fn hold_out(
+        &mut self,
+        context: &Context,
+        work: &mut Workspace,
+        found: &Solution,
+        wants_influence: bool,
+    ) -> Result<HeldOut> {
+        self.prior.lead(None);
+        let result = self.with_all_points(context, work, found, wants_influence);
+        self.prior.lead(Some(self.first));
+        result
+    }
+}
+
+impl Corner<'_> {
+    fn with_all_points(
+        &self,
+        context: &Context,
+        work: &mut Workspace,
+        found: &Solution,
+        wants_influence: bool,
+    ) -> Result<HeldOut> {
+        let shape = (self.points, found.alpha.ncols());
+        let (mut all, mut image) = (Array2::zeros(shape), Array2::zeros(shape));
+        all.slice_mut(s![..self.first, ..]).assign(&found.alpha);
+        self.prior.apply(context, work, image.view_mut(), all.view())?;
+        let (value, g) = loss_and_gradient(&self.held_out, &image.slice(s![self.first.., ..]).to_owned())?;
+        if !wants_influence {
+            return Ok(HeldOut { value, g, influence: None, products: 1 });
+        }
+        all.fill(0.0);
+        all.slice_mut(s![self.first.., ..]).assign(&g);
+        self.prior.apply(context, work, image.view_mut(), all.view())?;
+        let of_held_out = (&g * &image.slice(s![self.first.., ..])).sum();
+        let image = image.slice(s![..self.first, ..]).to_owned();
+        Ok(HeldOut { value, g, influence: Some((image, of_held_out)), products: 2 })
+    }
+}
+
+/// Works with the points in the given order, of which the first ones are kept.
 fn on_corner(
     context: &Context,
     prior: &mut JointPrior,
     targets: &Targets,
-    (order, kept): (&[usize], usize),
-    start: Option<ArrayView2<'_, f64>>,
+    (order, first): (&[usize], usize),
+    state: Option<&FoldState>,
     options: &CvOptions,
     wants_gradient: bool,
 ) -> Result<FoldResult> {
-    let (n, classes) = (order.len(), prior.classes());
-    let likelihood = Softmax::new(targets.select(&order[..kept])?);
-    let held_out = Softmax::new(targets.select(&order[kept..])?);
-    let start = start.map(|start| start.select(Axis(0), &order[..kept]));
-    prior.lead(Some(kept));
-    let (solver, mut params) = options.solver(context, prior);
-    let mut work = Workspace::default();
-    let mut found = minimise(context, prior, &likelihood, start.as_ref().map(|a| a.view()), solver, &params, None)?;
-    let mut products = found.info.products;
-    let mut refinements = 0;
-    loop {
-        let converged = found.info.converged;
-        let (mut e, mut image) = (Array2::zeros((n, classes)), Array2::zeros((n, classes)));
-        e.slice_mut(s![..kept, ..]).assign(&found.alpha);
-        prior.lead(None);
-        prior.apply(context, &mut work, image.view_mut(), e.view())?;
-        let (value, g) = loss_and_gradient(&held_out, &image.slice(s![kept.., ..]).to_owned())?;
-        products += 1;
-        if !wants_gradient {
-            return Ok(FoldResult { e, f: None, value, products, converged });
-        }
-        let mut f = Array2::zeros((n, classes));
-        f.slice_mut(s![kept.., ..]).assign(&g);
-        prior.apply(context, &mut work, image.view_mut(), f.view())?;
-        let of_held_out = (&g * &image.slice(s![kept.., ..])).sum();
-        let image = image.slice(s![..kept, ..]);
-        prior.lead(Some(kept));
-        let limit = options.accuracy * value;
-        let system = AdjointSystem { prior, kept: &likelihood, found: &found, image, limit };
-        let adjoint = system.solve(context, &mut work, solver, None, options)?;
-        products += 1 + adjoint.products;
-        let needed = adjoint.refinement(of_held_out, image, limit);
-        if refinements == MOST_REFINEMENTS || !converged || needed >= 1.0 || params.tol <= FINEST {
-            let value = adjoint.corrected(value, image, converged);
-            let converged = converged && adjoint.converged;
-            f.slice_mut(s![..kept, ..]).assign(&-adjoint.step.s);
-            return Ok(FoldResult { e, f: Some(f), value, products, converged });
-        }
-        params.tol = (params.tol * needed).max(FINEST);
-        found = minimise(context, prior, &likelihood, Some(found.alpha.view()), solver, &params, None)?;
-        products += found.info.products;
-        refinements += 1;
-    }
+    let (points, classes) = (order.len(), prior.classes());
+    let kept = Softmax::new(targets.select(&order[..first])?);
+    let held_out = Softmax::new(targets.select(&order[first..])?);
+    let leading = |rows: &Array2<f64>| rows.select(Axis(0), &order[..first]);
+    let alpha = state.map(|state| leading(&state.alpha));
+    let adjoint = state.and_then(|state| state.adjoint.as_ref()).map(leading);
+    let start = FoldStart { alpha: alpha.as_ref().map(|a| a.view()), adjoint: adjoint.as_ref().map(|x| x.view()) };
+    prior.lead(Some(first));
+    let mut corner = Corner { prior, points, first, kept, held_out };
+    let worked = work_on(context, &mut corner, start, None, options, wants_gradient)?;
+    let mut e = Array2::zeros((points, classes));
+    put_rows(&mut e, &worked.alpha, &order[..first]);
+    let f = worked.derivative.map(|(g, x)| {
+        let mut f = Array2::zeros((points, classes));
+        put_rows(&mut f, &g, &order[first..]);
+        put_rows(&mut f, &-x, &order[..first]);
+        f
+    });
+    Ok(FoldResult { e, f, value: worked.value, products: worked.products, converged: worked.converged })
 }
 
-/// Rows back to their points.
-fn in_order(rows: &Array2<f64>, order: &[usize]) -> Array2<f64> {
-    let mut back = Array2::zeros(rows.raw_dim());
-    for (row, &point) in rows.outer_iter().zip(order) {
-        back.row_mut(point).assign(&row);
+/// Writes rows to their points.
+fn put_rows(out: &mut Array2<f64>, rows: &Array2<f64>, points: &[usize]) {
+    for (row, &point) in rows.outer_iter().zip(points) {
+        out.row_mut(point).assign(&row);
     }
-    back
 }
