@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit bench-hierarchy check-unsafe clean
+.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit bench-hierarchy bench-learning check-unsafe clean
 
 demo: build
 	$(BIN)/python examples/digits.py
@@ -55,6 +55,11 @@ bench-fit: $(VENV)/ready
 bench-hierarchy: $(VENV)/ready
 	$(BIN)/maturin develop --quiet --release --extras bench
 	$(BIN)/python benches/peers/hierarchy.py $(ARGS)
+
+# Learning of hyperparameters, against grid searches and fixed values; writes benches/results/learning.md.
+bench-learning: $(VENV)/ready
+	$(BIN)/maturin develop --quiet --release --extras bench
+	$(BIN)/python benches/peers/learning.py $(ARGS)
 
 # The unsafe code (src/simd.rs) and what calls it, under valgrind. x86-64 Linux; needs valgrind.
 check-unsafe:

@@ -22,17 +22,16 @@ COLUMNS = [
     "pacc",
     "pacc [0-1]",
     "log loss",
-    "seconds",
 ]
 
 
 def score_row(rows, features, name, result):
     if "note" in result:
-        report(rows, [features, name, result["note"], *[""] * 7])
+        report(rows, [features, name, result["note"], *[""] * 6])
         return
     names = ("accuracy", "reciprocal_rank", "taxonomic_decided", "taxonomic", "parent_decided", "parent", "log_loss")
     scores = [cell(result.get(name), ".3f") for name in names]
-    report(rows, [features, name, *scores, cell(result.get("seconds"), ".1f")])
+    report(rows, [features, name, *scores])
 
 
 def scores(bench):
@@ -58,7 +57,7 @@ def scores(bench):
 
 Linear kernels, hyperparameters fixed, default `tol`; LogisticRegression and hiclass with C = {C:g} and no intercept,
 LinearSVC as it comes. Features: word counts with rows of unit norm, and scikit-learn's
-`TfidfTransformer(sublinear_tf=True)` of them.
+`TfidfTransformer(sublinear_tf=True)` of them. What fits take is in `fit.md`.
 
 acc: accuracy; prec: mean reciprocal rank; taxo: taxonomic loss; pacc: parent accuracy. taxo and pacc are for decisions
 of least expected loss, those with [0-1] for the most probable class. Everybody who gives probabilities gets these

@@ -1,11 +1,12 @@
 """One measured fit in a process of its own: takes a description as JSON, prints what was measured as JSON.
 
-`fit.py` runs it, with the number of threads in the environment. A description has
+`fit.py` and others run it, with the number of threads in the environment. A description has
 
 - `data`: the name of a data set; `rows`: take so many training rows only, at random; `standardise`: scale the columns;
   `features`: "tf-idf" for texts instead of counts of unit norm; `documents`, `classes`: the size of the synthetic sets,
 - `method`: one of METHODS, and `options`, its arguments,
 - `tree_scores`: give the scores of trees too, for the most probable classes and for decisions of least expected loss,
+- `reject_curve`: give that too,
 - `repeats`: fit so often and give the fastest; `turn` only tells one such fit from another.
 """
 
@@ -25,14 +26,16 @@ import numpy as np
 import scipy.sparse
 from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, softmax
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process import kernels as gp_kernels
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 import nuptse
 from nuptse import metrics
@@ -119,6 +122,15 @@ def clusters(n, classes, inputs=6):
     return Problem(X, y, X[:1], y[:1])
 
 
+def wide(n=2000, inputs=199, classes=4):
+    """Draw points with many inputs, of which some say something of the class."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(n) % classes)
+    X = rng.normal(size=(n, inputs))
+    X[:, :20] += rng.normal(size=(classes, 20))[y]
+    return Problem(X, y, X[:1], y[:1])
+
+
 def taxonomy(n, classes, tests=1000):
     """Draw documents from a random tree of topics; the last ones are for tests."""
     made = nuptse.datasets.make_taxonomy(n + tests, n_classes=classes, random_state=0)
@@ -133,15 +145,39 @@ def taxonomy(n, classes, tests=1000):
     return Problem(X[:n], y[:n], X[n:], y[n:], paths)
 
 
+def newsgroups_part(features, rows=5000, fewest=3):
+    """Draw training documents, and take the words that some of them have: what groups by frequency were tried on."""
+    z = np.load(DATA / "newsgroups20" / "counts.npz")
+    X = scipy.sparse.csr_array((z["data"].astype(float), z["indices"], z["indptr"]), shape=tuple(z["shape"]))
+    X.sum_duplicates()
+    y, test = z["leaf"].astype(np.int64), z["is_test"]
+    X_train, y_train = X[~test], y[~test]
+    chosen = np.random.default_rng(0).permutation(len(y_train))[:rows]
+    X_train, y_train = X_train[chosen], y_train[chosen]
+    words = np.flatnonzero((X_train != 0).sum(axis=0) >= fewest)
+    X_train, X_test = X_train[:, words], X[test][:, words]
+    if features == "tf-idf":
+        transform = TfidfTransformer(sublinear_tf=True).fit(X_train)
+        return Problem(
+            *(scipy.sparse.csr_array(transform.transform(X_train)), y_train),
+            *(scipy.sparse.csr_array(transform.transform(X_test)), y[test]),
+        )
+    return Problem(unit_norm(X_train), y_train, unit_norm(X_test), y[test])
+
+
 def load(description):
     """Return the problem of a description; test points of classes without a training point are left out."""
     name = description["data"]
     if name == "synthetic":
         return synthetic(description["documents"], description["classes"])
+    if name == "wide":
+        return wide()
     if name == "clusters":
         return clusters(description["points"], description["classes"])
     if name == "taxonomy":
         p = taxonomy(description["documents"], description["classes"])
+    elif name == "newsgroups_part":
+        p = newsgroups_part(description.get("features"))
     elif name in (loaders := {"satimage": satimage, "mnist": mnist, "digits": digits}):
         p = loaders[name]()
     else:
@@ -165,6 +201,8 @@ class Ours:
     def __init__(self, problem, kernel, hierarchy=False, learn=False, **options):
         name, self.kernel = kernel
         options["learn"] = learn
+        if options.get("share") == "branch":  # the nodes right below the root
+            options["share"] = {leaf: path[0] for leaf, path in problem.paths.items()}
         if hierarchy:
             options["hierarchy"] = nuptse.Hierarchy.parse(list(problem.paths.values()))
         self.model = nuptse.KernelClassifier(getattr(nuptse.kernels, name)(**self.kernel), n_threads=THREADS, **options)
@@ -183,6 +221,15 @@ class Ours:
         found = {"objective": info["objective"], "products": info["products"], "chosen": info["solver"]}
         found |= {"core_seconds": info["seconds"], "mixing_seconds": info["mixing_seconds"], "trace": info["trace"]}
         found["reason"] = info["reason"]
+        if hasattr(self.model, "cv_value_"):
+            found |= {"cv_value": self.model.cv_value_, "hyperparameters": self.model.hyperparameters_}
+            found["history"] = [
+                {
+                    name: row[name]
+                    for name in ("value", "products", "kernel_seconds", "fold_seconds", "gradient_seconds")
+                }
+                for row in self.model.history_
+            ]
         if isinstance(self.kernel.get("inverse_width"), float):
             found["residual"] = self.residual(problem)
         return found
@@ -193,6 +240,17 @@ class Ours:
         M = np.exp(-self.kernel["inverse_width"] / (2 * X.shape[1]) * cdist(X, X, "sqeuclidean"))
         u = self.kernel["variance"] * M @ alpha + self.model.intercept_variance * alpha.sum(axis=0)
         return float(np.abs(alpha + softmax(u, axis=1) - (problem.y[:, None] == self.model.classes_)).max())
+
+
+class AgainstRest(Ours):
+    """A model for every class against the rest."""
+
+    def __init__(self, problem, **options):
+        super().__init__(problem, **options)
+        self.model = nuptse.OneVsRestKernelClassifier(self.model)
+
+    def details(self, problem):  # noqa: ARG002
+        return {"cv_value": sum(one.cv_value_ for one in self.model.estimators_)}
 
 
 class Criterion(Ours):
@@ -208,7 +266,10 @@ class Criterion(Ours):
         return None
 
     def details(self, problem):  # noqa: ARG002
-        return {"products": self.found.info["products"]}
+        info = self.found.info
+        return {"value": self.found.value, "count": len(self.found.values)} | {
+            name: info[name] for name in ("products", "fold_method", "fold_seconds", "gradient_seconds")
+        }
 
 
 class Peer:
@@ -261,6 +322,37 @@ class GaussianProcess(Peer):
         return GaussianProcessClassifier(kernel, optimizer=None, random_state=0, **options)
 
 
+class LogisticSearch(Peer):
+    """Logistic regression that chooses its C by cross-validation."""
+
+    def make(self, _, **options):
+        return LogisticRegressionCV(fit_intercept=False, max_iter=200, n_jobs=THREADS, **options)
+
+
+class VectorSearch(Peer):
+    """A grid search for a support vector machine: 6 costs and 5 widths around the usual ones, 5 folds."""
+
+    def make(self, problem, seed=0, **_):
+        usual = 1 / (problem.X.shape[1] * problem.X.var())
+        grid = {"C": 2.0 ** np.arange(-1, 11, 2), "gamma": usual * 2.0 ** np.arange(-4, 6, 2)}
+        folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+        return GridSearchCV(SVC(), grid, cv=folds, n_jobs=THREADS)
+
+    def log_proba(self, _):
+        return None
+
+    def details(self, problem):  # noqa: ARG002
+        return {"chosen": {name: float(value) for name, value in self.model.best_params_.items()}}
+
+
+class CalibratedVectors(Peer):
+    """The machine that the grid search found, calibrated."""
+
+    def make(self, _, seed=0, **options):
+        folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+        return CalibratedClassifierCV(SVC(**options), cv=folds, n_jobs=THREADS)
+
+
 class PerParent(Peer):
     """hiclass, one logistic regression for every inner node of the taxonomy."""
 
@@ -302,6 +394,10 @@ class PerParent(Peer):
 METHODS = {
     "KernelClassifier": Ours,
     "Criterion": Criterion,
+    "OneVsRest": AgainstRest,
+    "LogisticRegressionCV": LogisticSearch,
+    "GridSearchCV": VectorSearch,
+    "CalibratedClassifierCV": CalibratedVectors,
     "LogisticRegression": Logistic,
     "LinearSVC": SupportVectors,
     "GaussianProcessClassifier": GaussianProcess,
@@ -371,6 +467,10 @@ def main():
     found["predict_seconds"] = time.perf_counter() - start
     if description.get("tree_scores"):
         found |= tree_scores(method, problem)
+    if description.get("reject_curve"):
+        classes, log_proba = method.log_proba(problem.X_test)
+        guess, confidence = classes[log_proba.argmax(axis=1)], np.exp(log_proba.max(axis=1))
+        found["reject_curve"] = [part.tolist() for part in metrics.reject_curve(problem.y_test, guess, confidence)]
     found["whole_peak"] = resident("VmHWM")
     print(json.dumps(found | method.details(problem)))
 
