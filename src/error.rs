@@ -254,9 +254,11 @@ pub enum Error {
         /// Bytes that may be used.
         allowed: u64,
     },
-    /// The exact solver was asked for a model it cannot do.
-    #[error("the exact solver works for {requirement} only; use the iterative solver \"newton-cg\"")]
-    ExactUnsupported {
+    /// A solver was asked for a model it cannot do.
+    #[error("{solver} works for {requirement} only; use the solver \"lbfgs\", which works for all")]
+    SolverUnsupported {
+        /// The solver.
+        solver: &'static str,
         /// What it does work for.
         requirement: &'static str,
     },
@@ -280,6 +282,14 @@ pub enum Error {
         /// The largest variance of the prior.
         variance: f64,
     },
+    /// A file could not be written or read.
+    #[error("{path}: {problem}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        problem: FileProblem,
+    },
     /// The work was interrupted by the user.
     #[error("interrupted")]
     Interrupted,
@@ -291,6 +301,55 @@ pub enum Error {
         /// The operating system's reason.
         reason: String,
     },
+}
+
+/// What is wrong with a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileProblem {
+    /// The operating system would not write it.
+    #[error("could not be written: {reason}; what was there before is untouched")]
+    NotWritten {
+        /// The reason it gave.
+        reason: String,
+    },
+    /// The operating system would not read it.
+    #[error("could not be read: {reason}")]
+    NotRead {
+        /// The reason it gave.
+        reason: String,
+    },
+    /// Another program wrote it.
+    #[error("this is no file of nuptse")]
+    Foreign,
+    /// It is one of ours, but of another kind.
+    #[error("this file of nuptse holds a {found}, not a {wanted}")]
+    OtherKind {
+        /// What it holds.
+        found: String,
+        /// What was wanted.
+        wanted: String,
+    },
+    /// A later release wrote it.
+    #[error("the file has format {version}, but this release knows formats up to {known}; use a newer release")]
+    TooNew {
+        /// Its version.
+        version: u32,
+        /// The latest known one.
+        known: u32,
+    },
+    /// Its end is missing.
+    #[error("the file is not complete: its end is missing; take another copy")]
+    Truncated,
+    /// Something in it has changed.
+    #[error("the file is damaged: {reason}; take another copy")]
+    Corrupt {
+        /// What does not fit.
+        reason: String,
+    },
+    /// It belongs to other data or settings.
+    #[error("this checkpoint is of other data or settings; delete it, or give another path")]
+    OtherWork,
 }
 
 /// Shorthand for results of this crate.

@@ -43,6 +43,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod archive;
 pub mod context;
 pub mod cv;
 pub mod data;

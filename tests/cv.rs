@@ -349,3 +349,46 @@ fn kernel_matrices_are_used_again_where_only_variances_are_learned() {
     assert!((fresh.value - found.value).abs() < 1e-6 * found.value, "{} against {}", fresh.value, found.value);
     assert!(fresh.f.is_none());
 }
+
+#[test]
+fn a_run_that_was_stopped_ends_as_if_it_had_not_been() {
+    let mut random = Random::new(15);
+    let (x, targets) = stripes(&mut random, 90);
+    let folds = Folds::stratified(&targets, 3, 0).unwrap();
+    let spec = ModelSpec::shared(3, Rbf::isotropic(1.0).unwrap(), 5.0);
+    let layout = ParameterLayout::new(&spec, vec![0, 1, 2], false).unwrap();
+    let run = |x: &Inputs, options: &LearnOptions| {
+        let mut cv = CrossValidation::new(targets.clone(), folds.clone()).unwrap();
+        learn(&context(), &spec, &layout, x, &mut cv, options)
+    };
+    let told = |found: &nuptse::learn::Learned| -> Vec<(u64, Vec<u64>, usize)> {
+        let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect();
+        found.history.iter().map(|one| (one.value.to_bits(), bits(&one.gradient), one.products)).collect()
+    };
+    let whole = run(&x, &LearnOptions::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint");
+    let stopped_at =
+        |max_evaluations| LearnOptions { max_evaluations, checkpoint: Some(path.clone()), ..LearnOptions::default() };
+    for evaluations in [1, 2, 5, 60] {
+        let part = run(&x, &stopped_at(evaluations)).unwrap();
+        assert!(whole.history.len() > 5 && path.exists());
+        assert_eq!(told(&part), told(&whole)[..part.history.len()]);
+    }
+    let again = run(&x, &stopped_at(60)).unwrap();
+    assert_eq!((again.value, told(&again)), (whole.value, told(&whole)));
+    // It is not for other data, and not for other settings.
+    let (other, _) = stripes(&mut random, 90);
+    let refused = |found: nuptse::Result<nuptse::learn::Learned>| {
+        assert!(matches!(found.unwrap_err(), Error::File { problem: nuptse::error::FileProblem::OtherWork, .. }));
+    };
+    refused(run(&other, &stopped_at(60)));
+    refused(run(&x, &LearnOptions { tolerance: 1e-3, ..stopped_at(60) }));
+    // A file that is damaged is told, and left alone.
+    let mut bytes = std::fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let damaged = run(&x, &stopped_at(60)).unwrap_err();
+    assert!(matches!(damaged, Error::File { problem: nuptse::error::FileProblem::Corrupt { .. }, .. }), "{damaged}");
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+}

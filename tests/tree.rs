@@ -320,7 +320,7 @@ fn the_exact_solver_refuses_a_tree() {
     let spec = random_spec(&mut random, tree, 1);
     let options = FitOptions { solver: Solver::Exact, ..FitOptions::default() };
     let error = spec.fit(&context(), &x, targets, &options).unwrap_err();
-    assert!(matches!(error, Error::ExactUnsupported { .. }));
+    assert!(matches!(error, Error::SolverUnsupported { .. }));
 }
 
 #[test]

@@ -4,11 +4,13 @@ from nuptse import datasets, kernels, metrics, plots
 from nuptse._core import MemoryLimitError, __version__
 from nuptse.classifier import KernelClassifier
 from nuptse.hierarchy import Hierarchy
+from nuptse.one_vs_rest import OneVsRestKernelClassifier
 
 __all__ = [
     "Hierarchy",
     "KernelClassifier",
     "MemoryLimitError",
+    "OneVsRestKernelClassifier",
     "__version__",
     "datasets",
     "kernels",

@@ -15,6 +15,7 @@ __all__ = [
     "cv_criterion",
     "decide",
     "fit",
+    "hyperparameters",
     "log_loss",
     "parent_accuracy",
     "reciprocal_rank",
@@ -48,7 +49,7 @@ class _Problem(TypedDict):
     classes: int
     tree: _Tree | None
     kernels: Sequence[Any]
-    blocks: list[tuple[int, float]]
+    blocks: list[tuple[int, float | None]]
     intercept_variance: float
     scale: bool
 
@@ -62,6 +63,7 @@ class _Learning(TypedDict):
     bounds: list[tuple[float, float]]
     priors: list[tuple[float, float]]
     keep_on_interrupt: bool
+    checkpoint: str | None
 
 class _Options(TypedDict):
     solver: str
@@ -124,6 +126,7 @@ def cv_criterion(
     n_threads: int | None,
     memory_limit: int | None,
 ) -> tuple[float, list[float] | None, list[list[tuple[str, float]]], list[float], dict[str, Any]]: ...
+def hyperparameters(problem: _Problem) -> tuple[list[list[tuple[str, float]]], list[float]]: ...
 def restore(
     x: _Inputs,
     scaling: _Scaling,

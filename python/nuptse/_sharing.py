@@ -26,8 +26,8 @@ class KernelPlan:
     kernels: list[Kernel]
     #: what the compiled core takes of each
     specs: list[Spec]
-    #: for every class or node the index of its kernel and its variance
-    blocks: list[tuple[int, float]]
+    #: for every class or node the index of its kernel and its variance; None for the automatic one
+    blocks: list[tuple[int, float | None]]
     variance_groups: Groups
     shape_groups: Groups
     #: whether `kernel` was given by group
@@ -85,7 +85,7 @@ def plan_kernels(kernel: Any, share: Any, units: Units, inputs: InputColumns, *,
         of_class = [given] * len(units.labels)
     kernels: list[Kernel] = []
     specs: list[Spec] = []
-    blocks: list[tuple[int, float]] = []
+    blocks: list[tuple[int, float | None]] = []
     spec_of: dict[int, Spec] = {}
     known: list[tuple[Any, Spec]] = []
     for group, one in zip(shape_groups, of_class, strict=True):
@@ -98,7 +98,7 @@ def plan_kernels(kernel: Any, share: Any, units: Units, inputs: InputColumns, *,
             known.append(key)
             kernels.append(one)
             specs.append(spec)
-        blocks.append((known.index(key), float(one.variance)))
+        blocks.append((known.index(key), one._start_variance()))  # noqa: SLF001
     return KernelPlan(kernels, specs, blocks, variance_groups, shape_groups, by_group)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from contextlib import contextmanager
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -15,15 +15,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from nuptse import _core
+from nuptse._all_or_nothing import all_or_nothing
 from nuptse._columns import InputColumns
 from nuptse._folds import as_folds
+from nuptse._limits import as_bounds, as_priors
+from nuptse._progress import ProgressLine
 from nuptse._sharing import KernelPlan, Units, hyperparameter_names, numbered, plan_kernels
 from nuptse.hierarchy import Hierarchy, class_array
 from nuptse.kernels import Kernel, Precomputed
 from nuptse.metrics import accuracy, as_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
@@ -41,6 +44,7 @@ _SOLVER_OPTIONS: dict[str, Any] = {
     "max_products": 300,
     "pairs": 10,
     "preconditioner": "auto",
+    "fold_method": "auto",
 }
 
 
@@ -61,7 +65,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Which classes or, with a hierarchy, nodes share hyperparameters. {"variance": ..., "shape": ...} sets variances
         and shape parameters apart. "auto": one kernel for all classes where it is linear or precomputed, else a
         variance for every class and one shape; with a hierarchy a variance for every level and one shape.
-    learn : bool, default=False
+    learn : bool, default=True
         Learn the hyperparameters by minimising the cross-validated negative log likelihood, starting from those of
         `kernel`; else these are kept.
     folds : int, splitter or list of index arrays, default=5
@@ -80,13 +84,23 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         on and else "newton-cg"; `fit_info_` says which it was.
     solver_options : dict, default=None
         Budgets and details: max_steps (1000), max_cg_steps for one linear system (500), max_products with the kernel
-        matrix (300), pairs that "lbfgs" keeps (10), preconditioner ("auto", "on", "off").
+        matrix (300), pairs that "lbfgs" keeps (10), preconditioner ("auto", "on", "off"), fold_method ("auto",
+        "batched": all folds at once, "shuffled": one after the other).
     tol : float, default=1e-3
         The fit stops when no entry of the gradient α + g is larger; it has the scale of a probability.
     max_evaluations : int, default=60
         How often the cross-validation criterion may be evaluated while hyperparameters are learned.
+    bounds : dict of str to (float, float), default=None
+        How far hyperparameters may go, as {name: (lowest, highest)}, by the names of `hyperparameters_`; "variance"
+        stands for every "variance[...]". By default a factor of a million to either side of where they start.
+    priors : dict of str to (float, float), default=None
+        Log-normal priors on hyperparameters, as {name: (median, deviation of the natural logarithm)}, by the same
+        names: what is minimised is then the criterion minus the logarithm of their density.
     keep_on_interrupt : bool, default=False
         Let Ctrl-C end learning, not the fit: the best hyperparameters so far are kept.
+    checkpoint : path, default=None
+        A file in which learning keeps its state. A fit of the same data with the same settings that finds the file goes
+        on where the last one was stopped, however that happened, and ends as if nothing had; then the file is removed.
     precision : {"double", "single"}, default="double"
         How a stored kernel matrix is kept; sums are always taken in double precision.
     memory_limit : int, default=None
@@ -99,7 +113,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     random_state : int, RandomState instance or None, default=None
         Seeds the folds with which hyperparameters are learned.
     verbose : int, default=0
-        1 prints a line for every step.
+        1 shows how learning and the fit go on, on standard error: a line that changes on a terminal and in notebooks,
+        elsewhere a line for every step.
 
     Attributes
     ----------
@@ -148,7 +163,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         hierarchy: Any = None,
         share: str | Mapping[Any, Any] = "auto",
-        learn: bool = False,
+        learn: bool = True,
         folds: Any = 5,
         intercept_variance: float = 1.0,
         learn_intercept: bool = False,
@@ -157,7 +172,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         solver_options: Mapping[str, Any] | None = None,
         tol: float = 1e-3,
         max_evaluations: int = 60,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        priors: Mapping[str, tuple[float, float]] | None = None,
         keep_on_interrupt: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
         precision: str = "double",
         memory_limit: int | None = None,
         n_threads: int | None = None,
@@ -177,7 +195,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.solver_options = solver_options
         self.tol = tol
         self.max_evaluations = max_evaluations
+        self.bounds = bounds
+        self.priors = priors
         self.keep_on_interrupt = keep_on_interrupt
+        self.checkpoint = checkpoint
         self.precision = precision
         self.memory_limit = memory_limit
         self.n_threads = n_threads
@@ -212,22 +233,27 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The fitted estimator.
 
         """
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
         self._check_options()
         task = self._task(X, y, sample_weight, learn=self.learn)
         learning = self._learning(task) if self.learn else None
-        model, info, learned = _core.fit(
-            task.problem,
-            self._start(task),
-            self._solver_options(),
-            learning,
-            self.n_threads,
-            self.memory_limit,
-            _print_step if self.verbose else None,
-        )
+        progress = ProgressLine(self.max_evaluations if self.learn else None) if self.verbose else None
+        try:
+            model, info, learned = _core.fit(
+                task.problem,
+                self._start(task),
+                self._solver_options(),
+                learning,
+                self.n_threads,
+                self.memory_limit,
+                progress,
+            )
+        finally:
+            if progress is not None:
+                progress.close()
         self.classes_ = task.classes
         self.hierarchy_ = task.hierarchy
         self.kernel_ = _fitted_kernel(task.plan, model, learned=self.learn)
@@ -313,16 +339,24 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return how hyperparameters are learned, as the compiled core takes it."""
         if not isinstance(self.max_evaluations, numbers.Integral) or self.max_evaluations < 1:
             raise ValueError(f"max_evaluations is {self.max_evaluations!r}, but must be a whole number of at least 1")
+        bounds: list[tuple[float, float]] = []
+        priors: list[tuple[float, float]] = []
+        if self.bounds or self.priors:
+            named = hyperparameter_names(task.plan, *_core.hyperparameters(task.problem))
+            named["intercept_variance"] = float(self.intercept_variance)
+            starts = {name: named[name] for name in self._learned_names(named)}
+            bounds, priors = as_bounds(self.bounds or {}, starts), as_priors(self.priors or {}, starts)
         return {
             "folds": as_folds(self.folds, task.X, task.y, self.random_state),
-            "fold_method": "auto",
+            "fold_method": (self.solver_options or {}).get("fold_method", "auto"),
             "variance_groups": numbered(task.plan.variance_groups),
             "learn_intercept": bool(self.learn_intercept),
             "max_evaluations": int(self.max_evaluations),
             "tolerance": 1e-4,
-            "bounds": [],
-            "priors": [],
+            "bounds": bounds,
+            "priors": priors,
             "keep_on_interrupt": bool(self.keep_on_interrupt),
+            "checkpoint": None if self.checkpoint is None else fspath(self.checkpoint),
         }
 
     def cv_criterion(
@@ -344,7 +378,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             natural logarithms of the hyperparameters, in the order of `names`; their values; and how it went.
 
         """
-        with _all_or_nothing(self, always=True):
+        with all_or_nothing(self, always=True):
             self._check_options()
             task = self._task(X, y, sample_weight, learn=True)
             value, slopes, parameters, variances, info = _core.cv_criterion(
@@ -549,29 +583,12 @@ def _fitted_kernel(plan: KernelPlan, model: _core.FittedModel, *, learned: bool)
     """Return the kernel with its values; by group where it was given so, or where groups have learned their own."""
     fitted = [kernel._fitted(shape) for kernel, shape in zip(plan.kernels, model.parameters, strict=True)]  # noqa: SLF001
     if not plan.by_group and not learned:
-        return fitted[0]
+        return type(fitted[0])(**{**fitted[0].get_params(), "variance": model.variances[0]})
     one_shape = len(set(plan.shape_groups)) == 1
     groups = plan.variance_groups if one_shape and not plan.by_group else plan.shape_groups
     blocks = zip(groups, plan.blocks, model.variances, strict=True)
     kernels = {group: type(fitted[i])(**{**fitted[i].get_params(), "variance": v}) for group, (i, _), v in blocks}
     return kernels if plan.by_group or len(kernels) > 1 else next(iter(kernels.values()))
-
-
-@contextmanager
-def _all_or_nothing(estimator: BaseEstimator, *, always: bool = False) -> Iterator[None]:
-    """Leave an estimator as it was if anything goes wrong; `validate_data` changes it before all is known.
-
-    `always`: leave it as it was in any case.
-    """
-    before = dict(vars(estimator))
-    done = False
-    try:
-        yield
-        done = not always
-    finally:
-        if not done:
-            vars(estimator).clear()
-            vars(estimator).update(before)
 
 
 def _encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -643,10 +660,3 @@ def _as_weights(sample_weight: ArrayLike | None) -> Floats | None:
     if weights.ndim != 1:
         raise ValueError(f"sample_weight has {weights.ndim} dimensions, but must have one weight for every point")
     return weights
-
-
-def _print_step(step: int, products: int | None, objective: float, residual: float) -> None:
-    if products is None:
-        print(f"evaluation {step:3}: criterion {objective:.8g}, largest slope {residual:.2e}")  # noqa: T201
-        return
-    print(f"step {step:3}: {products:5} products, objective {objective:.8g}, max|alpha + g| {residual:.2e}")  # noqa: T201

@@ -6,7 +6,7 @@ what it is given; values are checked when a model is fitted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -38,8 +38,19 @@ class Spec(TypedDict):
 class Kernel(BaseEstimator):  # type: ignore[misc]
     """Base class of all kernels."""
 
-    variance: float
+    variance: float | str
     columns: Any = None
+
+    def _start_variance(self) -> float | None:
+        """Return the variance; None for the automatic one."""
+        if isinstance(self.variance, str):
+            if self.variance != "auto" or not self._has_automatic_variance:
+                choices = "'auto' or a number" if self._has_automatic_variance else "a number"
+                raise ValueError(f"variance is {self.variance!r}, but must be {choices}")
+            return None
+        return float(self.variance)
+
+    _has_automatic_variance = False
 
     def _spec(self, inputs: InputColumns) -> Spec:
         """Return what the compiled core takes."""
@@ -105,7 +116,7 @@ class RBF(Kernel):
     def _fitted(self, parameters: list[tuple[str, float]]) -> RBF:
         values = [value for _, value in parameters]
         per_input = any(name.endswith("]") for name, _ in parameters)
-        return RBF(self.variance, np.array(values) if per_input else values[0], self.ard, self.columns)
+        return RBF(cast("float", self.variance), np.array(values) if per_input else values[0], self.ard, self.columns)
 
 
 class Linear(Kernel):
@@ -113,8 +124,9 @@ class Linear(Kernel):
 
     Parameters
     ----------
-    variance : float, default=5.0
-        v, the variance of the weight of every input.
+    variance : float or "auto", default="auto"
+        v, the variance of the weight of every input. "auto" takes five over the mean squared length of the inputs, so
+        that functions vary as much whatever the scale of the inputs; with rows of unit norm that is five.
     groups : array-like of int, dict of name to columns, or "frequency", default=None
         Gives every group of inputs a weight θ of its own, to be learned: by the number of the group of every input; by
         name, with the columns of every group; or "frequency", for about 16 groups of words by the number of documents
@@ -127,11 +139,15 @@ class Linear(Kernel):
 
     """
 
-    def __init__(self, variance: float = 5.0, columns: Any = None, groups: Any = None, weights: Any = None) -> None:
+    def __init__(
+        self, variance: float | str = "auto", columns: Any = None, groups: Any = None, weights: Any = None
+    ) -> None:
         self.variance = variance
         self.columns = columns
         self.groups = groups
         self.weights = weights
+
+    _has_automatic_variance = True
 
     def _spec(self, inputs: InputColumns) -> Spec:
         spec = super()._spec(inputs)

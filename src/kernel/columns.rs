@@ -44,6 +44,10 @@ impl Covariance for OnColumns {
         self.inner.groups()
     }
 
+    fn mean_variance(&self, x: &Inputs) -> Result<f64> {
+        self.inner.mean_variance(&x.select_columns(&self.columns)?)
+    }
+
     fn needs_training_points(&self) -> bool {
         self.inner.needs_training_points()
     }

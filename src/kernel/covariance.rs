@@ -49,6 +49,11 @@ pub trait Covariance: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// The mean of M(x, x) over the points: what a function of variance one varies by.
+    fn mean_variance(&self, _x: &Inputs) -> Result<f64> {
+        Ok(1.0)
+    }
+
     /// Whether predictions need the training points, or their number only.
     fn needs_training_points(&self) -> bool {
         true

@@ -55,6 +55,10 @@ impl Covariance for Linear {
         Ok(Arc::new(*self))
     }
 
+    fn mean_variance(&self, x: &Inputs) -> Result<f64> {
+        Ok(squared_norms(x).mean().unwrap_or(1.0))
+    }
+
     fn operator(&self, context: &Context, x: &Inputs, precision: Precision) -> Result<Box<dyn KernelOperator>> {
         if Self::pays_to_store(x) && context.has_room(PackedSymmetric::bytes(x.rows(), precision)) {
             return Ok(Box::new(DenseOperator::new(context, *self, x, precision)?));

@@ -57,6 +57,10 @@ impl Covariance for WeightedLinear {
         Some(&self.groups)
     }
 
+    fn mean_variance(&self, x: &Inputs) -> Result<f64> {
+        Linear.mean_variance(&self.weighted(x)?)
+    }
+
     fn operator(&self, context: &Context, x: &Inputs, precision: Precision) -> Result<Box<dyn KernelOperator>> {
         let x = self.weighted(x)?;
         let inner = Linear.operator(context, &x, precision)?;

@@ -1,5 +1,6 @@
 //! Learning: Ψ as a function of the hyperparameters, and its minimum.
 
+use super::checkpoint::{Checkpoint, fingerprint};
 use super::optimiser::{MinimiserOptions, Objective, minimise};
 use super::parameters::ParameterLayout;
 use crate::context::{Context, Progress};
@@ -9,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::{FitOptions, ModelSpec};
 use crate::prior::JointPrior;
 use crate::solve::SolveParams;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How hyperparameters are learned.
@@ -26,6 +28,9 @@ pub struct LearnOptions {
     pub prior: Vec<(f64, f64)>,
     /// Whether what has been learned so far is kept when the work is interrupted.
     pub keep_on_interrupt: bool,
+    /// Where to keep the state, so that a run which was stopped, in whatever way, goes on where it was, to the same result.
+    /// The file stays; whoever is done with it removes it.
+    pub checkpoint: Option<PathBuf>,
 }
 
 impl Default for LearnOptions {
@@ -37,6 +42,7 @@ impl Default for LearnOptions {
             bounds: Vec::new(),
             prior: Vec::new(),
             keep_on_interrupt: false,
+            checkpoint: None,
         }
     }
 }
@@ -118,6 +124,17 @@ pub fn learn(
     if !options.prior.is_empty() {
         check_shape("there must be a prior for every hyperparameter", layout.len(), options.prior.len())?;
     }
+    let settings = MinimiserOptions { max_evaluations: options.max_evaluations, ..MinimiserOptions::default() };
+    let checkpoint = match &options.checkpoint {
+        Some(path) => {
+            // More evaluations may be asked for when the first ones did not suffice.
+            let compared = LearnOptions { max_evaluations: 0, checkpoint: None, ..options.clone() };
+            let told = format!("{spec:?} {layout:?} {bounds:?} {compared:?}");
+            Some(Checkpoint::open(path.clone(), fingerprint(x, cv, &told), cv)?)
+        }
+        None => None,
+    };
+    let before = checkpoint.as_ref().map_or(Duration::ZERO, Checkpoint::elapsed);
     let mut criterion = Criterion {
         context,
         spec,
@@ -128,10 +145,11 @@ pub fn learn(
         level: 0,
         prior: None,
         begun: Instant::now(),
+        before,
+        checkpoint,
         best: None,
         history: Vec::new(),
     };
-    let settings = MinimiserOptions { max_evaluations: options.max_evaluations, ..MinimiserOptions::default() };
     let outcome = minimise(&mut criterion, &start, &bounds, &settings);
     let (converged, interrupted) = match outcome {
         Ok(minimum) => (minimum.converged, false),
@@ -156,6 +174,9 @@ struct Criterion<'a> {
     /// The prior of the last evaluation, where its kernel matrices can be used again.
     prior: Option<JointPrior>,
     begun: Instant,
+    /// Time of evaluations that were made before a stop.
+    before: Duration,
+    checkpoint: Option<Checkpoint>,
     /// The lowest value at this accuracy, and where.
     best: Option<(f64, Vec<f64>)>,
     history: Vec<Evaluation>,
@@ -181,11 +202,28 @@ impl Criterion<'_> {
             *gradient += standard / deviation;
         }
     }
+
+    /// Takes an evaluation down, and returns what the optimiser needs.
+    fn take_down(&mut self, evaluation: Evaluation) -> (f64, Vec<f64>) {
+        let (value, gradient) = (evaluation.value, evaluation.gradient.clone());
+        if self.best.as_ref().is_none_or(|(lowest, _)| value < *lowest) {
+            self.best = Some((value, evaluation.logarithms.clone()));
+        }
+        self.history.push(evaluation);
+        let slope = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+        self.context.report(Progress::Evaluation { evaluation: self.history.len(), value, slope });
+        (value, gradient)
+    }
 }
 
 impl Objective for Criterion<'_> {
     fn evaluate(&mut self, logarithms: &[f64]) -> Result<(f64, Vec<f64>)> {
         self.context.check()?;
+        if let Some(checkpoint) = &mut self.checkpoint
+            && let Some(evaluation) = checkpoint.recall(logarithms, self.cv)?
+        {
+            return Ok(self.take_down(evaluation));
+        }
         let begun = Instant::now();
         let spec = self.layout.with_logarithms(self.spec, logarithms)?;
         let mut prior = self.prior(&spec)?;
@@ -202,23 +240,21 @@ impl Objective for Criterion<'_> {
         let mut value = found.value;
         self.penalise(logarithms, &mut value, &mut gradient);
         self.prior = Some(prior);
-        if self.best.as_ref().is_none_or(|(lowest, _)| value < *lowest) {
-            self.best = Some((value, logarithms.to_vec()));
-        }
-        self.history.push(Evaluation {
+        let told = self.take_down(Evaluation {
             logarithms: logarithms.to_vec(),
             value,
-            gradient: gradient.clone(),
+            gradient,
             products: found.info.products,
             converged: found.info.converged,
             kernel_time,
             fold_time: found.info.time,
             gradient_time: gradient_begun.elapsed(),
-            at: self.begun.elapsed(),
+            at: self.before + self.begun.elapsed(),
         });
-        let slope = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-        self.context.report(Progress::Evaluation { evaluation: self.history.len(), value, slope });
-        Ok((value, gradient))
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.keep(&self.history, self.cv)?;
+        }
+        Ok(told)
     }
 
     fn tolerance(&self) -> f64 {

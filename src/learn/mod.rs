@@ -1,5 +1,6 @@
 //! Hyperparameters learned by the gradient of the cross-validation criterion Ψ.
 
+mod checkpoint;
 mod learner;
 mod optimiser;
 mod parameters;

@@ -1,7 +1,10 @@
 //! Errors of the crate as Python exceptions.
 
 use crate::Error;
-use pyo3::exceptions::{PyFloatingPointError, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyValueError};
+use crate::error::FileProblem;
+use pyo3::exceptions::{
+    PyFloatingPointError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyValueError,
+};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -17,6 +20,9 @@ impl From<Error> for PyErr {
         match error {
             Error::Interrupted => PyKeyboardInterrupt::new_err(()),
             Error::MemoryLimit { needed, allowed, .. } => memory_limit(message, needed, allowed),
+            Error::File { problem: FileProblem::NotWritten { .. } | FileProblem::NotRead { .. }, .. } => {
+                PyOSError::new_err(message)
+            }
             Error::Threads { .. } => PyRuntimeError::new_err(message),
             Error::NotFinite { .. } => PyFloatingPointError::new_err(message),
             _ => PyValueError::new_err(message),

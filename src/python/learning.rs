@@ -11,6 +11,7 @@ use crate::{Context, Result};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::path::PathBuf;
 
 /// The number of folds and a seed, or the fold of every point.
 #[derive(FromPyObject)]
@@ -35,6 +36,7 @@ pub(super) struct LearningArgument<'py> {
     /// (mean, standard deviation) of every logarithm; empty for none.
     priors: Vec<(f64, f64)>,
     keep_on_interrupt: bool,
+    checkpoint: Option<PathBuf>,
 }
 
 /// The same as values of the crate.
@@ -67,6 +69,7 @@ impl LearningArgument<'_> {
             bounds: self.bounds,
             prior: self.priors,
             keep_on_interrupt: self.keep_on_interrupt,
+            checkpoint: self.checkpoint,
         };
         let (variance_groups, learn_intercept) = (self.variance_groups, self.learn_intercept);
         Ok(Learning { folds, variance_groups, learn_intercept, options })

@@ -7,7 +7,7 @@ use super::convert::{
 use super::door::{Settings, enter};
 use super::learning::{LearningArgument, learned_dict};
 use crate::data::{Inputs, Scaling, Targets};
-use crate::kernel::Block;
+use crate::kernel::{Block, Covariance};
 use crate::model::{FitInfo, FitOptions, Model, ModelSpec};
 use crate::prior::Mixing;
 use crate::solve::SolveParams;
@@ -51,7 +51,7 @@ pub(super) struct ProblemArgument<'py> {
     classes: usize,
     tree: Option<TreeArgument>,
     kernels: Vec<KernelArgument>,
-    blocks: Vec<(usize, f64)>,
+    blocks: Vec<(usize, Option<f64>)>,
     intercept_variance: f64,
     scale: bool,
 }
@@ -70,7 +70,7 @@ pub(super) struct Copied {
     targets: Targets,
     tree: Option<TreeArgument>,
     kernels: Vec<KernelArgument>,
-    blocks: Vec<(usize, f64)>,
+    blocks: Vec<(usize, Option<f64>)>,
     intercept_variance: f64,
     scale: bool,
 }
@@ -144,6 +144,7 @@ pub(super) fn fit<'py>(
     let (model, scaling, info, learned) = enter(py, &settings, |context| {
         let Problem { x, targets, mut spec, scaling } = problem.prepare()?;
         let mut learned = None;
+        let checkpoint = learning.as_ref().and_then(|learning| learning.options.checkpoint.clone());
         if let Some(learning) = learning {
             let found = learning.run(context, &spec, &x, &targets)?;
             if found.interrupted {
@@ -153,10 +154,30 @@ pub(super) fn fit<'py>(
             learned = Some(found);
         }
         let (model, info) = spec.fit_from(context, &x, targets, start.as_ref().map(|start| start.view()), &options)?;
+        // All of it is in the model now. A file that will not go away is no reason to lose that.
+        if let Some(path) = checkpoint {
+            let _ = std::fs::remove_file(path);
+        }
         Ok((model, scaling, info, learned))
     })?;
     let learned = learned.map(|learned| learned_dict(py, &learned)).transpose()?;
     Ok((FittedModel { model, scaling, tree }, info_dict(py, &info)?, learned))
+}
+
+/// What the functions of a linear kernel vary by when its variance is left to us.
+const AUTOMATIC_VARIANCE: f64 = 5.0;
+
+/// The variance that makes functions vary by [`AUTOMATIC_VARIANCE`], whatever the scale of the inputs.
+fn automatic_variance(covariance: &dyn Covariance, x: &Inputs) -> Result<f64> {
+    let mean = covariance.mean_variance(x)?;
+    Ok(if mean > 0.0 { AUTOMATIC_VARIANCE / mean } else { AUTOMATIC_VARIANCE })
+}
+
+/// The shape parameters of every kernel and the variance of every function, before anything is learned.
+#[pyfunction]
+pub(super) fn hyperparameters(problem: ProblemArgument<'_>) -> PyResult<(Vec<NamedValues>, Vec<f64>)> {
+    let Problem { spec, .. } = problem.copy()?.prepare()?;
+    Ok((parameters(&spec), spec.blocks.iter().map(|block| block.variance).collect()))
 }
 
 /// Parameters as (name, value).
@@ -360,6 +381,7 @@ pub(super) fn restore<'py>(
         ScalingArgument::Named(None) => Scaling::None,
     };
     let mixing = mixing(tree.as_ref(), alpha.as_array().ncols())?;
+    let blocks = blocks.into_iter().map(|(matrix, variance)| (matrix, Some(variance))).collect();
     let spec = model_spec(&kernels, blocks, mixing, intercept_variance, &x, None)?;
     let model = Model::new(spec, x, alpha.as_array().to_owned(), intercepts.as_array().to_owned())?;
     Ok(FittedModel { model, scaling, tree })
@@ -368,16 +390,26 @@ pub(super) fn restore<'py>(
 /// A model of the given parts.
 fn model_spec(
     kernels: &[KernelArgument],
-    blocks: Vec<(usize, f64)>,
+    blocks: Vec<(usize, Option<f64>)>,
     mixing: Arc<dyn Mixing>,
     intercept_variance: f64,
     x: &Inputs,
     weights: Option<ArrayView1<'_, f64>>,
 ) -> Result<ModelSpec> {
-    Ok(ModelSpec {
-        covariances: kernels.iter().map(|kernel| covariance(kernel, x, weights)).collect::<Result<_>>()?,
-        blocks: blocks.into_iter().map(|(matrix, variance)| Block { matrix, variance }).collect(),
-        mixing,
-        intercept_variance,
-    })
+    let covariances: Vec<_> = kernels.iter().map(|kernel| covariance(kernel, x, weights)).collect::<Result<_>>()?;
+    let mut automatic = vec![None; covariances.len()];
+    let mut block = |(matrix, variance): (usize, Option<f64>)| {
+        let variance = match (variance, covariances.get(matrix), automatic.get(matrix).copied().flatten()) {
+            (Some(given), ..) | (None, _, Some(given)) => given,
+            (None, Some(covariance), None) => {
+                let found = automatic_variance(covariance.as_ref(), x)?;
+                automatic[matrix] = Some(found);
+                found
+            }
+            (None, None, None) => AUTOMATIC_VARIANCE,
+        };
+        Ok(Block { matrix, variance })
+    };
+    let blocks = blocks.into_iter().map(&mut block).collect::<Result<_>>()?;
+    Ok(ModelSpec { covariances, blocks, mixing, intercept_variance })
 }

@@ -28,7 +28,10 @@ impl ExactDirection {
     /// Forms the kernel matrices; fails for class structures that are not flat.
     pub fn new(context: &Context, prior: &JointPrior) -> Result<Self> {
         if !prior.mixing().is_identity() {
-            return Err(Error::ExactUnsupported { requirement: "classes without a hierarchy" });
+            return Err(Error::SolverUnsupported {
+                solver: "the solver \"exact\"",
+                requirement: "classes without a hierarchy",
+            });
         }
         let n = prior.points() as u64;
         let matrices = prior.blocks().matrices();
@@ -72,7 +75,10 @@ impl<L: Likelihood> NewtonDirection<L> for ExactDirection {
         step: &mut Step,
     ) -> Result<DirectionInfo> {
         let requirement = "the softmax likelihood";
-        let d = point.likelihood.diagonal_part(point.curvature).ok_or(Error::ExactUnsupported { requirement })?;
+        let d = point
+            .likelihood
+            .diagonal_part(point.curvature)
+            .ok_or(Error::SolverUnsupported { solver: "the solver \"exact\"", requirement })?;
         let (n, classes) = d.dim();
         let inverses = (0..classes).into_par_iter().map(|class| {
             context.check()?;

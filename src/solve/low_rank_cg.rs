@@ -53,7 +53,10 @@ impl Curved {
         likelihood: &L,
         curvature: &L::Curvature,
     ) -> Result<Self> {
-        let missing = || Error::ExactUnsupported { requirement: "the softmax likelihood" };
+        let missing = || Error::SolverUnsupported {
+            solver: "the preconditioner of \"newton-cg\"",
+            requirement: "the softmax likelihood",
+        };
         let root = CurvatureRoot::new(likelihood.diagonal_part(curvature).ok_or_else(missing)?);
         Ok(Self { preconditioner: Preconditioner::new(context, approximation, &root)?, root })
     }

@@ -107,7 +107,10 @@ impl<L: Likelihood> NewtonDirection<L> for SymmetrisedCg {
         point: &NewtonPoint<'_, L>,
         step: &mut Step,
     ) -> Result<DirectionInfo> {
-        let missing = || Error::ExactUnsupported { requirement: "the softmax likelihood" };
+        let missing = || Error::SolverUnsupported {
+            solver: "the solver \"newton-cg-symmetric\"",
+            requirement: "the softmax likelihood",
+        };
         let d = point.likelihood.diagonal_part(point.curvature).ok_or_else(missing)?;
         let System { v, preconditioner, any_tiny } = System::new(point.prior, d)?;
         let Self { rho, z, p, root_p, image, q } = self;

@@ -1,5 +1,7 @@
 """Hyperparameters learned by cross-validation."""
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -34,7 +36,7 @@ def test_the_criterion_is_the_likelihood_of_points_held_out(rng, hierarchy):
     y = np.array(list("abcd"))[y]
     weights = rng.uniform(0.5, 2, 60)
     folds = [test for _, test in KFold(3).split(X)]
-    options = {"hierarchy": hierarchy, "tol": 1e-10, "folds": folds}
+    options = {"hierarchy": hierarchy, "tol": 1e-10, "folds": folds, "learn": False}
     model = KernelClassifier(RBF(3.0, 1.5), **options)
     found = model.cv_criterion(X, y, weights)
     assert found.value == pytest.approx(naive_criterion(model, X, y, folds, weights), rel=1e-8)
@@ -88,7 +90,7 @@ def test_learning_lowers_the_criterion_and_keeps_an_account(rng):
     again = KernelClassifier(model.kernel_).cv_criterion(X, y)
     assert again.value == pytest.approx(model.cv_value_, rel=1e-3)
     assert np.abs(again.gradient).max() < 1e-2 * again.value
-    fixed = KernelClassifier(model.kernel_).fit(X, y)
+    fixed = KernelClassifier(model.kernel_, learn=False).fit(X, y)
     np.testing.assert_allclose(fixed.predict_proba(X), model.predict_proba(X), atol=1e-3)
 
 
@@ -113,11 +115,11 @@ def test_every_group_learns_its_own(rng):
 
 
 def test_an_input_without_meaning_is_switched_off(rng):
-    X, y = make_blobs(rng, 150, 2, 3)
-    X = np.column_stack([X, 3 * rng.normal(size=150)])
-    model = KernelClassifier(RBF(ard=True), learn=True, share="all", scale="auto").fit(X, y)
+    X = rng.normal(size=(300, 3)) * [1, 3, 0.1]
+    y = np.digitize(np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=300), [-0.5, 0.5])
+    model = KernelClassifier(RBF(ard=True), share="all", scale="auto", random_state=0).fit(X, y)
     widths = model.kernel_.inverse_width
-    assert widths[2] < 0.2 * widths[:2].max()
+    assert widths[0] > 10 * widths[1:].max()
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -215,7 +217,7 @@ def test_no_warning_where_all_went_well(rng, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         KernelClassifier(learn=True, verbose=1).fit(X, y)
-    assert "evaluation   1: criterion" in capsys.readouterr().out
+    assert "evaluation 1: criterion" in capsys.readouterr().err
 
 
 def test_a_fit_without_learning_forgets_what_was_learned(rng):
@@ -229,6 +231,102 @@ def test_a_fit_without_learning_forgets_what_was_learned(rng):
 
 def test_equal_kernels_share_a_matrix_where_nothing_is_learned(rng):
     X, y = make_blobs(rng)
-    model = KernelClassifier(RBF(), share="class").fit(X, y)
+    model = KernelClassifier(RBF(), share="class", learn=False).fit(X, y)
     assert len(model.fit_info_["kernel_matrices"]) == 1
     assert isinstance(model.kernel_, RBF)
+
+
+def test_learning_is_the_default(rng):
+    X, y = make_blobs(rng)
+    model = KernelClassifier(random_state=0).fit(X, y)
+    assert model.cv_value_ < model.history_[0]["value"]
+    assert not hasattr(KernelClassifier(learn=False).fit(X, y), "cv_value_")
+
+
+def test_bounds_keep_hyperparameters_where_they_belong(rng):
+    X, y = make_blobs(rng)
+    bounds = {"variance": (2.0, 3.0), "inverse_width": (0.5, 0.6)}
+    model = KernelClassifier(RBF(2.5), bounds=bounds, random_state=0).fit(X, y)
+    values = model.hyperparameters_
+    assert all(2 - 1e-9 <= value <= 3 + 1e-9 for name, value in values.items() if name.startswith("variance"))
+    assert 0.5 - 1e-9 <= values["inverse_width"] <= 0.6 + 1e-9
+    # A name with its group comes before one without.
+    bounds = {"variance": (2.0, 3.0), "variance[1]": (50.0, 60.0)}
+    values = KernelClassifier(RBF(2.5), bounds=bounds, random_state=0).fit(X, y).hyperparameters_
+    assert 50 - 1e-9 <= values["variance[1]"] <= 60 + 1e-9
+    assert 2 - 1e-9 <= values["variance[0]"] <= 3 + 1e-9
+
+
+def test_priors_pull_hyperparameters(rng):
+    X, y = make_blobs(rng)
+    model = KernelClassifier(share="all", priors={"variance": (1000.0, 1e-3)}, random_state=0).fit(X, y)
+    assert model.hyperparameters_["variance"] == pytest.approx(1000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bounds": {"width": (1, 2)}}, "unknown names"),
+        ({"bounds": {"variance": (2, 1)}}, "in order"),
+        ({"bounds": {"variance": (0, 1)}}, "positive"),
+        ({"bounds": {"variance": 3.0}}, "pair"),
+        ({"priors": {"variance": (1.0, -1.0)}}, "positive"),
+        ({"priors": {"variance[9]": (1.0, 1.0)}}, "unknown names"),
+    ],
+)
+def test_bounds_and_priors_that_make_no_sense(rng, options, message):
+    X, y = make_blobs(rng)
+    with pytest.raises(ValueError, match=message):
+        KernelClassifier(**options).fit(X, y)
+
+
+SLOW_FIT = """
+import sys
+import numpy as np
+from nuptse import KernelClassifier
+rng = np.random.default_rng(0)
+y = np.arange(400) % 4
+X = 1.5 * rng.normal(size=(4, 6))[y] + rng.normal(size=(400, 6))
+def fit(**options):
+    return KernelClassifier(share="class", random_state=0, **options).fit(X, y)
+"""
+
+
+def test_a_fit_that_is_killed_goes_on_where_it_was(tmp_path):
+    path = tmp_path / "checkpoint"
+    code = SLOW_FIT + f"fit(verbose=1, checkpoint={str(path)!r})"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.startswith("evaluation 3:"):
+                process.kill()
+    assert path.exists()
+    names = {}
+    exec(SLOW_FIT, names)  # noqa: S102
+    whole, resumed = names["fit"](), names["fit"](checkpoint=path)
+    assert not path.exists()
+    np.testing.assert_array_equal(resumed.dual_coef_, whole.dual_coef_)
+    assert [row["value"] for row in resumed.history_] == [row["value"] for row in whole.history_]
+
+
+def test_a_checkpoint_of_other_data_is_refused_and_kept(tmp_path, rng):
+    X, y = make_blobs(rng)
+    path = tmp_path / "checkpoint"
+    path.write_bytes(b"something else")
+    with pytest.raises(ValueError, match="no file of nuptse"):
+        KernelClassifier(checkpoint=path).fit(X, y)
+    assert path.read_bytes() == b"something else"
+    with pytest.raises(OSError, match="could not be written"):
+        KernelClassifier(checkpoint=tmp_path / "nowhere" / "file").fit(X, y)
+
+
+def test_the_automatic_variance_makes_the_scale_of_inputs_irrelevant(rng):
+    X, y = make_blobs(rng)
+    small = KernelClassifier("linear", learn=False).fit(X, y)
+    large = KernelClassifier("linear", learn=False).fit(1000 * X, y)
+    np.testing.assert_allclose(small.predict_proba(X), large.predict_proba(1000 * X), atol=1e-2)
+    assert small.kernel_.variance == pytest.approx(5 / (X**2).sum(axis=1).mean())
+    assert small.kernel_.variance == pytest.approx(1e6 * large.kernel_.variance)
+    with pytest.raises(ValueError, match="must be 'auto' or a number"):
+        KernelClassifier(Linear("automatic")).fit(X, y)
+    with pytest.raises(ValueError, match="must be a number"):
+        KernelClassifier(RBF("auto")).fit(X, y)

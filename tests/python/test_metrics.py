@@ -90,7 +90,7 @@ def test_scorers_serve_cross_validation(rng):
     X, y = make_blobs(rng, 90, 3, 4)
     labels = np.array(["ara", "cat", "dog", "kea"])[y]
     tree = Hierarchy.parse({"mammal": ["cat", "dog"], "bird": ["ara", "kea"]})
-    model = KernelClassifier(RBF(3.0), hierarchy=tree)
+    model = KernelClassifier(RBF(3.0), hierarchy=tree, learn=False)
     for name in ("accuracy", "reciprocal_rank", "neg_log_loss", "neg_taxonomic_loss", "parent_accuracy"):
         scores = cross_val_score(model, X, labels, scoring=metrics.scorer(name), cv=3, error_score="raise")
         assert np.isfinite(scores).all()
@@ -103,11 +103,11 @@ def test_scorers_take_the_decision_of_their_loss(rng):
     X, y = make_blobs(rng, 90, 3, 4)
     labels = np.array(["ara", "cat", "dog", "kea"])[y]
     tree = Hierarchy.parse({"mammal": ["cat", "dog"], "bird": ["ara", "kea"]})
-    model = KernelClassifier(RBF(0.5), hierarchy=tree).fit(X, labels)
+    model = KernelClassifier(RBF(0.5), hierarchy=tree, learn=False).fit(X, labels)
     expected = metrics.taxonomic_loss(labels, model.predict(X, loss="taxonomic"), hierarchy=tree)
     score = pickle.loads(pickle.dumps(metrics.scorer("neg_taxonomic_loss")))  # noqa: S301
     assert score(model, X, labels) == pytest.approx(-expected)
-    flat = KernelClassifier(RBF(0.5)).fit(X, labels)
+    flat = KernelClassifier(RBF(0.5), learn=False).fit(X, labels)
     with pytest.raises(ValueError, match="needs a hierarchy"):
         score(flat, X, labels)
     plain = metrics.taxonomic_loss(labels, flat.predict(X), hierarchy=tree)

@@ -22,17 +22,22 @@ def digits():
 
 
 def test_all_solvers_find_the_same_model(digits):
-    exact = KernelClassifier(RBF(3.0), scale="auto", solver="exact", tol=1e-9).fit(*digits)
+    exact = KernelClassifier(RBF(3.0), scale="auto", solver="exact", tol=1e-9, learn=False).fit(*digits)
     for solver in SOLVERS:
         for preconditioner in ("on", "off"):
             model = KernelClassifier(
-                RBF(3.0), scale="auto", solver=solver, tol=1e-7, solver_options={"preconditioner": preconditioner}
+                RBF(3.0),
+                scale="auto",
+                solver=solver,
+                tol=1e-7,
+                solver_options={"preconditioner": preconditioner},
+                learn=False,
             ).fit(*digits)
             np.testing.assert_allclose(model.dual_coef_, exact.dual_coef_, atol=1e-6)
 
 
 def test_a_fit_says_what_was_done_and_why(digits):
-    info = KernelClassifier(RBF(3.0), scale="auto").fit(*digits).fit_info_
+    info = KernelClassifier(RBF(3.0), scale="auto", learn=False).fit(*digits).fit_info_
     assert (info["solver"], info["reason"]) == ("newton-cg", "few classes")
     assert info["steps"] == info["newton_steps"] == len(info["trace"]) - 1
     last = info["trace"][-1]
@@ -45,21 +50,25 @@ def test_a_fit_says_what_was_done_and_why(digits):
 
 def test_many_classes_are_fitted_by_lbfgs(rng):
     X, y = rng.normal(size=(200, 5)), np.arange(200) % 40
-    info = KernelClassifier().fit(X, y).fit_info_
+    info = KernelClassifier(learn=False).fit(X, y).fit_info_
     assert (info["solver"], info["reason"]) == ("lbfgs", "many classes")
 
 
 def test_a_preconditioner_saves_products(digits):
     def products(preconditioner):
         options = {"preconditioner": preconditioner}
-        return KernelClassifier(RBF(100.0, 0.01), tol=1e-6, solver_options=options).fit(*digits).fit_info_["products"]
+        return (
+            KernelClassifier(RBF(100.0, 0.01), tol=1e-6, solver_options=options, learn=False)
+            .fit(*digits)
+            .fit_info_["products"]
+        )
 
     assert products("on") < 0.5 * products("off")
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_budget_is_kept_and_its_end_is_told(digits, solver):
-    model = KernelClassifier(RBF(1e3), solver=solver, tol=1e-9, solver_options={"max_products": 20})
+    model = KernelClassifier(RBF(1e3), solver=solver, tol=1e-9, solver_options={"max_products": 20}, learn=False)
     with pytest.warns(ConvergenceWarning, match=r"max\|alpha \+ g\| = .* above tol"):
         model.fit(*digits)
     assert model.fit_info_["products"] <= 20
@@ -67,7 +76,7 @@ def test_a_budget_is_kept_and_its_end_is_told(digits, solver):
 
 
 def test_newton_steps_and_cg_steps_may_be_fixed(digits):
-    model = KernelClassifier(RBF(1e3), tol=1e-9, solver_options={"max_steps": 3, "max_cg_steps": 5})
+    model = KernelClassifier(RBF(1e3), tol=1e-9, solver_options={"max_steps": 3, "max_cg_steps": 5}, learn=False)
     with pytest.warns(ConvergenceWarning):
         model.fit(*digits)
     assert model.fit_info_["steps"] == 3
@@ -85,11 +94,11 @@ def test_newton_steps_and_cg_steps_may_be_fixed(digits):
 )
 def test_bad_options_are_refused(digits, options, message):
     with pytest.raises(ValueError, match=message):
-        KernelClassifier(solver_options=options).fit(*digits)
+        KernelClassifier(solver_options=options, learn=False).fit(*digits)
 
 
 def test_a_warm_start_saves_products(digits):
-    model = KernelClassifier(RBF(30.0), scale="auto", tol=1e-5, warm_start=True).fit(*digits)
+    model = KernelClassifier(RBF(30.0), scale="auto", tol=1e-5, warm_start=True, learn=False).fit(*digits)
     first = model.fit_info_["products"]
     before = model.predict_proba(digits[0])
     model.set_params(kernel=RBF(31.0)).fit(*digits)
@@ -112,7 +121,7 @@ def garden(rng):
 @pytest.mark.parametrize("kernel", [RBF(4.0), Linear(2.0)])
 def test_classes_may_be_the_leaves_of_a_tree(garden, solver, kernel):
     X, y = garden
-    model = KernelClassifier(kernel, hierarchy=TREE, solver=solver, tol=1e-6).fit(X, y)
+    model = KernelClassifier(kernel, hierarchy=TREE, solver=solver, tol=1e-6, learn=False).fit(X, y)
     assert isinstance(model.hierarchy_, Hierarchy)
     # A leaf without training data has a probability too.
     assert model.classes_.tolist() == ["basil", "cat", "dog", "mint", "tree"]
@@ -125,20 +134,24 @@ def test_classes_may_be_the_leaves_of_a_tree(garden, solver, kernel):
 def test_a_tree_of_one_level_is_flat(garden):
     X, y = garden
     keep = y != "basil"
-    flat = KernelClassifier("linear").fit(X[keep], y[keep])
-    tree = KernelClassifier("linear", hierarchy=[(label,) for label in flat.classes_]).fit(X[keep], y[keep])
+    flat = KernelClassifier("linear", learn=False).fit(X[keep], y[keep])
+    tree = KernelClassifier("linear", hierarchy=[(label,) for label in flat.classes_], learn=False).fit(
+        X[keep], y[keep]
+    )
     np.testing.assert_allclose(tree.predict_proba(X), flat.predict_proba(X), atol=1e-12)
 
 
 def test_nodes_share_hyperparameters_as_told(garden):
     X, y = garden
     by_level = {"level 1": RBF(1.0), "level 2": RBF(2.0), "level 3": RBF(3.0)}
-    model = KernelClassifier(by_level, hierarchy=TREE).fit(X, y)
+    model = KernelClassifier(by_level, hierarchy=TREE, learn=False).fit(X, y)
     assert model.hyperparameters_["variance[level 2]"] == 2.0
-    model = KernelClassifier(RBF(2.0), hierarchy=TREE, share={"variance": "node", "shape": "all"}).fit(X, y)
+    model = KernelClassifier(RBF(2.0), hierarchy=TREE, share={"variance": "node", "shape": "all"}, learn=False).fit(
+        X, y
+    )
     assert "variance[herb]" in model.hyperparameters_
     with pytest.raises(ValueError, match="unknown share 'class'"):
-        KernelClassifier(hierarchy=TREE, share="class").fit(X, y)
+        KernelClassifier(hierarchy=TREE, share="class", learn=False).fit(X, y)
 
 
 def test_labels_that_are_not_in_the_tree_are_refused(garden):
@@ -146,4 +159,4 @@ def test_labels_that_are_not_in_the_tree_are_refused(garden):
     y = y.astype(object)
     y[0] = "stone"
     with pytest.raises(ValueError, match="stone"):
-        KernelClassifier(hierarchy=TREE).fit(X, y)
+        KernelClassifier(hierarchy=TREE, learn=False).fit(X, y)

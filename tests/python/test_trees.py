@@ -23,7 +23,7 @@ def data(rng):
 
 def test_the_mass_of_a_node_is_the_sum_of_its_classes(data):
     X, y = data
-    model = KernelClassifier(RBF(2.0), hierarchy=TREE).fit(X, y)
+    model = KernelClassifier(RBF(2.0), hierarchy=TREE, learn=False).fit(X, y)
     masses, proba = model.node_proba(X), model.predict_proba(X)
     assert masses.shape == (120, len(model.hierarchy_.parents))
     for node in range(masses.shape[1]):
@@ -35,7 +35,7 @@ def test_the_mass_of_a_node_is_the_sum_of_its_classes(data):
 
 def test_decisions_minimise_their_expected_loss(data):
     X, y = data
-    model = KernelClassifier(RBF(0.3), hierarchy=TREE).fit(X, y)
+    model = KernelClassifier(RBF(0.3), hierarchy=TREE, learn=False).fit(X, y)
     proba = model.predict_proba(X)
     paths = [{TREE.paths[TREE.node_index(name)][:i] for i in range(1, 5)} for name in NAMES]
     half_path = np.array([[len(a ^ b) / 2 for b in paths] for a in paths])
@@ -49,7 +49,7 @@ def test_decisions_minimise_their_expected_loss(data):
 
 def test_decisions_and_masses_need_a_tree(data):
     X, y = data
-    model = KernelClassifier().fit(X, y)
+    model = KernelClassifier(learn=False).fit(X, y)
     with pytest.raises(ValueError, match="needs a hierarchy"):
         model.predict(X, loss="parent")
     with pytest.raises(ValueError, match="needs a hierarchy"):
@@ -60,7 +60,7 @@ def test_a_label_may_be_an_inner_node(data):
     X, y = data
     vague = y.astype(object)
     vague[6:60:2] = [TREE.labels[TREE.parents[TREE.node_index(name)]] for name in y[6:60:2]]
-    model = KernelClassifier(RBF(3.0), hierarchy=TREE, tol=1e-6).fit(X, vague)
+    model = KernelClassifier(RBF(3.0), hierarchy=TREE, tol=1e-6, learn=False).fit(X, vague)
     assert model.classes_.tolist() == NAMES.tolist()
     objective = [step["objective"] for step in model.fit_info_["trace"]]
     assert np.all(np.diff(objective) <= 1e-9 * np.abs(objective[:-1]))
@@ -76,10 +76,12 @@ def test_a_label_may_be_an_inner_node(data):
 
 def test_labels_of_leaves_give_the_ordinary_fit_whatever_they_are_called(data):
     X, y = data
-    plain = KernelClassifier(RBF(3.0), hierarchy=TREE).fit(X, y)
+    plain = KernelClassifier(RBF(3.0), hierarchy=TREE, learn=False).fit(X, y)
     # "flat" and "long" have one class below them each, so they are that class.
     other = np.array([{"ray": "flat", "eel": "long"}.get(name, name) for name in y])
-    np.testing.assert_array_equal(KernelClassifier(RBF(3.0), hierarchy=TREE).fit(X, other).dual_coef_, plain.dual_coef_)
+    np.testing.assert_array_equal(
+        KernelClassifier(RBF(3.0), hierarchy=TREE, learn=False).fit(X, other).dual_coef_, plain.dual_coef_
+    )
 
 
 def test_points_of_unknown_class_are_those_of_the_root(data):
@@ -87,8 +89,10 @@ def test_points_of_unknown_class_are_those_of_the_root(data):
     tree = Hierarchy.parse([("animal", "cat"), ("animal", "dog")])
     labels = np.where(np.arange(120) % 2, "cat", "dog").astype(object)
     labels[100:] = "animal"
-    model = KernelClassifier(RBF(3.0), hierarchy=tree, tol=1e-8).fit(X, labels)
-    known = KernelClassifier(RBF(3.0, model.kernel_.inverse_width), hierarchy=tree, tol=1e-8).fit(X[:100], labels[:100])
+    model = KernelClassifier(RBF(3.0), hierarchy=tree, tol=1e-8, learn=False).fit(X, labels)
+    known = KernelClassifier(RBF(3.0, model.kernel_.inverse_width), hierarchy=tree, tol=1e-8, learn=False).fit(
+        X[:100], labels[:100]
+    )
     np.testing.assert_allclose(model.predict_proba(X), known.predict_proba(X), atol=1e-6)
 
 
@@ -96,7 +100,9 @@ def test_kernels_and_columns_may_differ_by_level(data):
     X, y = data
     tree = Hierarchy.parse({"mammal": ["cat", "dog"], "bird": ["ara", "kea"], "fish": ["ray", "eel"]})
     kernels = {"level 1": Linear(2.0, columns=[0, 1]), "level 2": RBF(1.0, 1.5, columns=[2])}
-    model = KernelClassifier(kernels, hierarchy=tree, share="level", intercept_variance=0, tol=1e-8).fit(X, y)
+    model = KernelClassifier(kernels, hierarchy=tree, share="level", intercept_variance=0, tol=1e-8, learn=False).fit(
+        X, y
+    )
     by_level = {1: 2.0 * X[:, :2] @ X[:, :2].T, 2: np.exp(-0.75 * (X[:, 2:] - X[:, 2]) ** 2)}
     u = np.zeros((120, 6))
     for node, depth in enumerate(tree.depths.tolist()):
@@ -112,16 +118,16 @@ def test_kernels_and_columns_may_differ_by_level(data):
 def test_columns_by_number_mask_slice_or_name(data, columns):
     X, y = data
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    chosen = KernelClassifier(RBF(2.0, columns=columns)).fit(frame, y)
-    expected = KernelClassifier(RBF(2.0)).fit(X[:, [0, 2]], y)
+    chosen = KernelClassifier(RBF(2.0, columns=columns), learn=False).fit(frame, y)
+    expected = KernelClassifier(RBF(2.0), learn=False).fit(X[:, [0, 2]], y)
     np.testing.assert_array_equal(chosen.predict_proba(frame), expected.predict_proba(X[:, [0, 2]]))
 
 
 def test_columns_of_sparse_rows(data):
     X, y = data
     sparse = scipy.sparse.csr_array(np.where(X > 0, X, 0))
-    chosen = KernelClassifier(Linear(columns=[2, 0])).fit(sparse, y)
-    expected = KernelClassifier(Linear()).fit(sparse[:, [2, 0]], y)
+    chosen = KernelClassifier(Linear(columns=[2, 0]), learn=False).fit(sparse, y)
+    expected = KernelClassifier(Linear(), learn=False).fit(sparse[:, [2, 0]], y)
     np.testing.assert_allclose(chosen.predict_proba(sparse), expected.predict_proba(sparse[:, [2, 0]]), atol=1e-12)
 
 
@@ -132,12 +138,12 @@ def test_columns_of_sparse_rows(data):
 def test_columns_that_are_not_there(data, columns, message):
     X, y = data
     with pytest.raises(ValueError, match=message):
-        KernelClassifier(RBF(columns=columns)).fit(X, y)
+        KernelClassifier(RBF(columns=columns), learn=False).fit(X, y)
 
 
 def test_the_score_of_an_inner_node_counts_all_classes_below(data):
     X, y = data
-    model = KernelClassifier(RBF(2.0), hierarchy=TREE).fit(X, y)
+    model = KernelClassifier(RBF(2.0), hierarchy=TREE, learn=False).fit(X, y)
     assert model.score(X, y) == pytest.approx(np.mean(model.predict(X) == y))
     vague = [TREE.paths[TREE.node_index(name)][0] for name in y]
     guess = [TREE.paths[TREE.node_index(name)][0] for name in model.predict(X)]
@@ -152,7 +158,7 @@ def test_the_same_name_under_two_parents(rng):
     X, y = make_blobs(rng, 90, 3, 3)
     paths = [("food", "fruit"), ("food", "bread"), ("paint", "fruit")]
     labels = [paths[label] for label in y]
-    model = KernelClassifier(RBF(3.0), hierarchy=Hierarchy.from_paths(paths)).fit(X, labels)
+    model = KernelClassifier(RBF(3.0), hierarchy=Hierarchy.from_paths(paths), learn=False).fit(X, labels)
     assert set(model.classes_) == {("food", "fruit"), "bread", ("paint", "fruit")}
     assert model.score(X, labels) > 0.6
     guess = model.predict(X, loss="taxonomic")
