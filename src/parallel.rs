@@ -141,6 +141,37 @@ pub fn update_and_tell<const N: usize, T: Copy + Default + Send>(
     told[..items.div_ceil(len)].iter().copied().fold(T::default(), together)
 }
 
+/// Calls `work` for matching parts of two arrays that are written, of the same length, each with those that are read for it.
+pub fn update_both<const N: usize>(
+    out: [&mut [f64]; 2],
+    read: [[&[f64]; N]; 2],
+    work: impl Fn(&mut [f64], [&[f64]; N]) + Sync,
+) {
+    let items = out[0].len();
+    let len = part_len(items);
+    let [first, second] = out;
+    let one = |(part, (first, second)): (usize, (&mut [f64], &mut [f64]))| {
+        let range = part * len..part * len + first.len();
+        widest(
+            #[inline(always)]
+            || {
+                work(first, read[0].map(|r| &r[range.clone()]));
+                work(second, read[1].map(|r| &r[range.clone()]));
+            },
+        );
+    };
+    if items < SEQUENTIAL {
+        first.chunks_mut(len).zip(second.chunks_mut(len)).enumerate().for_each(one);
+    } else {
+        first.par_chunks_mut(len).zip(second.par_chunks_mut(len)).enumerate().for_each(one);
+    }
+}
+
+/// y += a x for two arrays.
+pub fn axpy_both(y: [&mut [f64]; 2], a: f64, x: [&[f64]; 2]) {
+    update_both(y, x.map(|x| [x]), |y, [x]| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
+}
+
 /// y = x.
 pub fn copy(y: &mut [f64], x: &[f64]) {
     update(y, [x], |y, [x]| y.copy_from_slice(x));

@@ -69,6 +69,6 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// solver needs it.
     fn diagonal_part(&self, curvature: &Self::Curvature) -> Option<Array2<f64>>;
 
-    /// Σ_i weights_i D_i, over the points, for D as in [`Likelihood::diagonal_part`].
-    fn pooled_diagonal(&self, curvature: &Self::Curvature, weights: &[f64]) -> Option<Vec<f64>>;
+    /// Σ_i weights_ij D_i, over the points, for D as in [`Likelihood::diagonal_part`], one row for every column j.
+    fn pooled_diagonal(&self, curvature: &Self::Curvature, weights: ArrayView2<'_, f64>) -> Option<Array2<f64>>;
 }

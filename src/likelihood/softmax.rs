@@ -173,24 +173,30 @@ impl Likelihood for Softmax {
         Some(Array2::from_shape_fn((self.points(), classes), |(i, c)| self.targets.weight(i) * pi[i * classes + c]))
     }
 
-    fn pooled_diagonal(&self, pi: &Vec<f64>, weights: &[f64]) -> Option<Vec<f64>> {
-        let classes = self.classes();
+    fn pooled_diagonal(&self, pi: &Vec<f64>, weights: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+        let (classes, kinds) = (self.classes(), weights.ncols());
         let rows = part_len(self.points());
-        let parts: Vec<Vec<f64>> = (weights.par_chunks(rows).zip(pi.par_chunks(rows * classes)).enumerate())
-            .map(|(part, (weights, pi))| {
-                let mut sums = vec![0.0; classes];
-                for (i, (weight, pi)) in (part * rows..).zip(weights.iter().zip(pi.chunks(classes))) {
-                    let weight = weight * self.targets.weight(i);
-                    sums.iter_mut().zip(pi).for_each(|(sum, pi)| *sum += weight * pi);
-                }
-                sums
-            })
-            .collect();
-        let mut total = vec![0.0; classes];
+        let one = |(part, pi): (usize, &[f64])| {
+            let mut sums = vec![0.0; kinds * classes];
+            for (i, pi) in (part * rows..).zip(pi.chunks(classes)) {
+                let weight = self.targets.weight(i);
+                widest(
+                    #[inline(always)]
+                    || {
+                        for (sums, of_kind) in sums.chunks_mut(classes).zip(weights.row(i)) {
+                            sums.iter_mut().zip(pi).for_each(|(sum, pi)| *sum += weight * of_kind * pi);
+                        }
+                    },
+                );
+            }
+            sums
+        };
+        let parts: Vec<Vec<f64>> = pi.par_chunks(rows * classes).enumerate().map(one).collect();
+        let mut total = vec![0.0; kinds * classes];
         for sums in &parts {
             total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
         }
-        Some(total)
+        Array2::from_shape_vec((kinds, classes), total).ok()
     }
 }
 

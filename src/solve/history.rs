@@ -6,6 +6,7 @@
 use crate::parallel::{PARTS, part_len};
 use crate::simd::widest;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Entries of the long vectors that are worked on at once.
 const BLOCK: usize = 1024;
@@ -71,10 +72,7 @@ impl History {
             let room = || vec![0.0; n];
             Pair { s: room(), y: room(), s_image: room(), y_image: room() }
         };
-        scaled(&mut pair.s, length, direction[0]);
-        scaled(&mut pair.s_image, length, direction[1]);
-        difference(&mut pair.y, before[0], after[0]);
-        difference(&mut pair.y_image, before[1], after[1]);
+        pair.fill(length, direction, before, after);
         self.pairs.push(pair);
         forgotten
     }
@@ -115,38 +113,68 @@ impl History {
 
     /// out = c (x + Σ_i y_i b_i) + Σ_i s_i a_i, and the same of the images.
     pub(super) fn combine(&self, c: f64, (x, b): ([&[f64]; 2], &[f64]), a: &[f64], out: [&mut [f64]; 2]) {
+        let len = part_len(out[0].len());
         let [plain, image] = out;
-        combine(plain, (c, x[0]), (b, |i| &self.pairs[i].y), (a, |i| &self.pairs[i].s));
-        combine(image, (c, x[1]), (b, |i| &self.pairs[i].y_image), (a, |i| &self.pairs[i].s_image));
+        let parts = plain.par_chunks_mut(len).zip(image.par_chunks_mut(len));
+        parts.enumerate().for_each(|(part, (plain, image))| {
+            let blocks = plain.chunks_mut(BLOCK).zip(image.chunks_mut(BLOCK)).enumerate();
+            for (block, (plain, image)) in blocks {
+                let start = part * len + block * BLOCK;
+                let range = start..start + plain.len();
+                let pairs = || self.pairs.iter().zip(a.iter().zip(b));
+                widest(
+                    #[inline(always)]
+                    || {
+                        let s_and_y = pairs().map(|(pair, factors)| (&pair.s, &pair.y, factors));
+                        combine(plain, (c, x[0]), s_and_y, &range);
+                        let images = pairs().map(|(pair, factors)| (&pair.s_image, &pair.y_image, factors));
+                        combine(image, (c, x[1]), images, &range);
+                    },
+                );
+            }
+        });
     }
 }
 
-/// out = c (x + Σ_i y_i b_i) + Σ_i s_i a_i.
+impl Pair {
+    /// s = λ d and y = what r has changed by, with their images.
+    #[allow(clippy::cast_possible_truncation)] // single precision is what a pair is kept in
+    fn fill(&mut self, length: f64, d: [&[f64]; 2], before: [&[f64]; 2], after: [&[f64]; 2]) {
+        let len = part_len(self.s.len());
+        let Self { s, y, s_image, y_image } = self;
+        let plain = s.par_chunks_mut(len).zip(y.par_chunks_mut(len));
+        let images = s_image.par_chunks_mut(len).zip(y_image.par_chunks_mut(len));
+        plain.zip(images).enumerate().for_each(|(part, (plain, images))| {
+            for (kind, (s, y)) in [plain, images].into_iter().enumerate() {
+                let range = part * len..part * len + s.len();
+                widest(
+                    #[inline(always)]
+                    || {
+                        s.iter_mut().zip(&d[kind][range.clone()]).for_each(|(s, d)| *s = (length * d) as f32);
+                        let changes = before[kind][range.clone()].iter().zip(&after[kind][range.clone()]);
+                        y.iter_mut().zip(changes).for_each(|(y, (before, after))| *y = (before - after) as f32);
+                    },
+                );
+            }
+        });
+    }
+}
+
+/// out = c (x + Σ_i y_i b_i) + Σ_i s_i a_i for a block of entries.
+#[inline(always)]
 fn combine<'a>(
     out: &mut [f64],
     (c, x): (f64, &[f64]),
-    (b, y): (&[f64], impl Fn(usize) -> &'a Vec<f32> + Sync),
-    (a, s): (&[f64], impl Fn(usize) -> &'a Vec<f32> + Sync),
+    pairs: impl Iterator<Item = (&'a Vec<f32>, &'a Vec<f32>, (&'a f64, &'a f64))>,
+    range: &Range<usize>,
 ) {
-    let len = part_len(out.len());
-    out.par_chunks_mut(len).enumerate().for_each(|(part, out)| {
-        for (block, out) in out.chunks_mut(BLOCK).enumerate() {
-            let start = part * len + block * BLOCK;
-            let range = start..start + out.len();
-            widest(
-                #[inline(always)]
-                || {
-                    out.iter_mut().zip(&x[range.clone()]).for_each(|(out, x)| *out = c * x);
-                    for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                        let pairs = s(i)[range.clone()].iter().zip(&y(i)[range.clone()]);
-                        for (out, (s, y)) in out.iter_mut().zip(pairs) {
-                            *out += a * f64::from(*s) + c * b * f64::from(*y);
-                        }
-                    }
-                },
-            );
+    out.iter_mut().zip(&x[range.clone()]).for_each(|(out, x)| *out = c * x);
+    for (s, y, (a, b)) in pairs {
+        let entries = s[range.clone()].iter().zip(&y[range.clone()]);
+        for (out, (s, y)) in out.iter_mut().zip(entries) {
+            *out += a * f64::from(*s) + c * b * f64::from(*y);
         }
-    });
+    }
 }
 
 /// ⟨a, b⟩ of a block.
@@ -161,24 +189,4 @@ fn mixed_dot(a: &[f32], b: &[f64]) -> f64 {
         }
     }
     sums.iter().sum::<f64>() + a_rest.iter().zip(b_rest).map(|(a, b)| f64::from(*a) * b).sum::<f64>()
-}
-
-#[allow(clippy::cast_possible_truncation)] // single precision is what a pair is kept in
-fn scaled(out: &mut [f32], factor: f64, x: &[f64]) {
-    let len = part_len(out.len());
-    out.par_chunks_mut(len).zip(x.par_chunks(len)).for_each(|(out, x)| {
-        out.iter_mut().zip(x).for_each(|(out, x)| *out = (factor * x) as f32);
-    });
-}
-
-#[allow(clippy::cast_possible_truncation)] // single precision is what a pair is kept in
-fn difference(out: &mut [f32], before: &[f64], after: &[f64]) {
-    let len = part_len(out.len());
-    out.par_chunks_mut(len).zip(before.par_chunks(len).zip(after.par_chunks(len))).for_each(
-        |(out, (before, after))| {
-            out.iter_mut()
-                .zip(before.iter().zip(after))
-                .for_each(|(out, (before, after))| *out = (before - after) as f32);
-        },
-    );
 }

@@ -6,7 +6,7 @@ use crate::context::{Context, Progress};
 use crate::data::{check_shape, row_major, row_major_mut};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
-use crate::parallel::{axpy, dot, dot_sequential, larger_abs, update_and_tell};
+use crate::parallel::{axpy_both, dot, dot_sequential, larger_abs, update_and_tell};
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
 use ndarray::{Array2, ArrayView2, Axis};
@@ -194,8 +194,8 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
 
     /// Goes along a step; [`Iterate::evaluate`] is to follow.
     pub(crate) fn advance(&mut self, step: &Step, length: f64) -> Result<()> {
-        axpy(row_major_mut("α", &mut self.alpha.view_mut())?, length, row_major("s", &step.s.view())?);
-        axpy(row_major_mut("u", &mut self.u.view_mut())?, length, row_major("K̃s", &step.image.view())?);
+        let to = [slice_mut(&mut self.alpha)?, slice_mut(&mut self.u)?];
+        axpy_both(to, length, [row_major("s", &step.s.view())?, row_major("K̃s", &step.image.view())?]);
         self.fresh = false;
         self.info.steps += 1;
         Ok(())

@@ -148,7 +148,11 @@ impl<'a> Memory<'a> {
         let Some(metric) = &mut self.metric else { return Ok(()) };
         metric.update(likelihood, curvature);
         let metric = &*metric;
-        self.y_projected.par_iter_mut().try_for_each(|y| metric.solve(&mut y.curved, &y.value, true))
+        let one = |y: &mut Projected| metric.solve(&mut y.curved, &y.value, true);
+        if metric.is_small() {
+            return self.y_projected.iter_mut().try_for_each(one);
+        }
+        self.y_projected.par_iter_mut().try_for_each(one)
     }
 
     /// Takes in a new r, and the step that led there.

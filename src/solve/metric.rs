@@ -30,6 +30,9 @@ const CLASSES_PER_VECTOR: usize = 16;
 const SMALL_ACCURACY: f64 = 1e-10;
 const SMALL_STEPS: usize = 200;
 
+/// Systems of fewer classes are solved in less time than other threads take to wake up.
+const FEW_CLASSES: usize = 256;
+
 /// The leading directions, and where the iteration stands with respect to them.
 #[derive(Debug)]
 pub(super) struct Metric<'a> {
@@ -37,10 +40,10 @@ pub(super) struct Metric<'a> {
     leading: LeadingVectors,
     /// 1ᵀq_j.
     sums: Vec<f64>,
-    /// For every q its squares: how much every point counts in W̄.
-    pooling: Vec<Vec<f64>>,
-    /// The diagonal part of W̄ for every q.
-    pooled: Vec<Vec<f64>>,
+    /// The squares of every q, n rows: how much every point counts in W̄.
+    pooling: Array2<f64>,
+    /// The diagonal part of W̄, a row for every q.
+    pooled: Array2<f64>,
     /// Sums over parts of the points.
     partial: Vec<f64>,
 }
@@ -56,22 +59,13 @@ impl<'a> Metric<'a> {
     ) -> Result<Option<Self>> {
         let [matrix] = prior.blocks().matrices() else { return Ok(None) };
         let (n, classes) = (prior.points(), prior.classes());
-        if likelihood.pooled_diagonal(curvature, &[]).is_none() {
-            return Ok(None);
-        }
         let count = (classes / CLASSES_PER_VECTOR).clamp(1, MOST_VECTORS).min(n);
         let leading = LeadingVectors::find(context, work, (matrix.as_ref(), n), count)?;
         let count = leading.values.len();
         let sums = (0..count).map(|j| leading.vectors.column(j).sum()).collect();
-        let pooling = (0..count).map(|j| leading.vectors.column(j).iter().map(|q| q * q).collect()).collect();
-        Ok(Some(Self {
-            prior,
-            leading,
-            sums,
-            pooling,
-            pooled: Vec::new(),
-            partial: vec![0.0; PARTS * count * classes],
-        }))
+        let pooling = leading.vectors.mapv(|q| q * q);
+        let Some(pooled) = likelihood.pooled_diagonal(curvature, pooling.view()) else { return Ok(None) };
+        Ok(Some(Self { prior, leading, sums, pooling, pooled, partial: vec![0.0; PARTS * count * classes] }))
     }
 
     /// Products with K̃ that finding the vectors was worth.
@@ -84,6 +78,11 @@ impl<'a> Metric<'a> {
         self.leading.values.len()
     }
 
+    /// Whether its systems are best solved one after the other.
+    pub(super) fn is_small(&self) -> bool {
+        self.prior.classes() < FEW_CLASSES
+    }
+
     /// Entries of what [`Metric::project`] gives.
     pub(super) fn len(&self) -> usize {
         self.rank() * self.prior.classes()
@@ -91,8 +90,9 @@ impl<'a> Metric<'a> {
 
     /// Takes W̄ from where the iteration stands.
     pub(super) fn update<L: Likelihood>(&mut self, likelihood: &L, curvature: &L::Curvature) {
-        self.pooled.clear();
-        self.pooled.extend(self.pooling.iter().filter_map(|weights| likelihood.pooled_diagonal(curvature, weights)));
+        if let Some(pooled) = likelihood.pooled_diagonal(curvature, self.pooling.view()) {
+            self.pooled = pooled;
+        }
     }
 
     /// out = Eᵀ K̃ x for every leading vector, one after the other, from the image of x.
@@ -132,8 +132,11 @@ impl<'a> Metric<'a> {
     /// out = (Λ + Λ W̄ Λ)⁻¹ b or, not `curved`, Λ⁻¹ b, for every leading vector.
     pub(super) fn solve(&self, out: &mut [f64], b: &[f64], curved: bool) -> Result<()> {
         let classes = self.prior.classes();
-        let systems = out.par_chunks_mut(classes).zip(b.par_chunks(classes));
-        systems.enumerate().try_for_each(|(j, (out, b))| self.small_system(j, out, b, curved))
+        let one = |(j, (out, b)): (usize, (&mut [f64], &[f64]))| self.small_system(j, out, b, curved);
+        if self.is_small() {
+            return out.chunks_mut(classes).zip(b.chunks(classes)).enumerate().try_for_each(one);
+        }
+        out.par_chunks_mut(classes).zip(b.par_chunks(classes)).enumerate().try_for_each(one)
     }
 
     /// d += E x and K̃d += K̃ E x, for every leading vector.
@@ -206,9 +209,9 @@ impl<'a> Metric<'a> {
             }
             self.covariance(j, &mut q, &p, &mut functions)?;
             if curved {
-                let pooled = &self.pooled[j];
-                let total: f64 = pooled.iter().sum();
-                let mean = if total > 0.0 { dot_sequential(pooled, &q) / total } else { 0.0 };
+                let pooled = self.pooled.row(j);
+                let total = pooled.sum();
+                let mean = if total > 0.0 { pooled.dot(&ndarray::ArrayView1::from(&q)) / total } else { 0.0 };
                 for ((inner, pooled), (p, q)) in inner.iter_mut().zip(pooled).zip(p.iter().zip(&q)) {
                     *inner = p + pooled * (q - mean);
                 }
