@@ -4,7 +4,7 @@ use super::{Covariance, KernelOperator, Parameter, Precision};
 use crate::context::Context;
 use crate::data::Inputs;
 use crate::error::Result;
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
 use std::sync::Arc;
 
 /// A covariance function that sees the given columns of the inputs only: titles apart from abstracts, or at the lower
@@ -44,8 +44,8 @@ impl Covariance for OnColumns {
         self.inner.groups()
     }
 
-    fn mean_variance(&self, x: &Inputs) -> Result<f64> {
-        self.inner.mean_variance(&x.select_columns(&self.columns)?)
+    fn mean_variance(&self, x: &Inputs, weights: Option<ArrayView1<'_, f64>>) -> Result<f64> {
+        self.inner.mean_variance(&x.select_columns(&self.columns)?, weights)
     }
 
     fn needs_training_points(&self) -> bool {

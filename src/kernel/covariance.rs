@@ -4,7 +4,7 @@ use super::{KernelOperator, Precision};
 use crate::context::Context;
 use crate::data::{Inputs, PreparedRows};
 use crate::error::{Error, Result};
-use ndarray::{Array1, ArrayView2, ArrayViewMut2};
+use ndarray::{Array1, ArrayView1, ArrayView2, ArrayViewMut2};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ pub trait Covariance: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// The mean of M(x, x) over the points: what a function of variance one varies by.
-    fn mean_variance(&self, _x: &Inputs) -> Result<f64> {
+    /// The mean of M(x, x) over the points, by their weights: what a function of variance one varies by.
+    fn mean_variance(&self, _x: &Inputs, _weights: Option<ArrayView1<'_, f64>>) -> Result<f64> {
         Ok(1.0)
     }
 

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::data::{Inputs, PreparedRows, check_shape, inner_products, squared_norms};
 use crate::error::Result;
 use crate::workspace::Workspace;
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -55,8 +55,11 @@ impl Covariance for Linear {
         Ok(Arc::new(*self))
     }
 
-    fn mean_variance(&self, x: &Inputs) -> Result<f64> {
-        Ok(squared_norms(x).mean().unwrap_or(1.0))
+    fn mean_variance(&self, x: &Inputs, weights: Option<ArrayView1<'_, f64>>) -> Result<f64> {
+        let norms = squared_norms(x);
+        let weights = weights.map_or_else(|| Array1::ones(norms.len()), |weights| weights.to_owned());
+        check_shape("there must be a weight for every point", norms.len(), weights.len())?;
+        Ok(norms.dot(&weights) / weights.sum())
     }
 
     fn operator(&self, context: &Context, x: &Inputs, precision: Precision) -> Result<Box<dyn KernelOperator>> {

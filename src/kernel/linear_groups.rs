@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::data::{CsrRows, Inputs, check_shape};
 use crate::error::{Error, Result};
 use crate::workspace::Workspace;
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 use std::sync::Arc;
 
 /// The inner product of the inputs, each counted with the weight θ of its group.
@@ -57,8 +57,8 @@ impl Covariance for WeightedLinear {
         Some(&self.groups)
     }
 
-    fn mean_variance(&self, x: &Inputs) -> Result<f64> {
-        Linear.mean_variance(&self.weighted(x)?)
+    fn mean_variance(&self, x: &Inputs, weights: Option<ArrayView1<'_, f64>>) -> Result<f64> {
+        Linear.mean_variance(&self.weighted(x)?, weights)
     }
 
     fn operator(&self, context: &Context, x: &Inputs, precision: Precision) -> Result<Box<dyn KernelOperator>> {

@@ -168,9 +168,9 @@ pub(super) fn fit<'py>(
 const AUTOMATIC_VARIANCE: f64 = 5.0;
 
 /// The variance that makes functions vary by [`AUTOMATIC_VARIANCE`], whatever the scale of the inputs.
-fn automatic_variance(covariance: &dyn Covariance, x: &Inputs) -> Result<f64> {
-    let mean = covariance.mean_variance(x)?;
-    Ok(if mean > 0.0 { AUTOMATIC_VARIANCE / mean } else { AUTOMATIC_VARIANCE })
+fn automatic_variance(covariance: &dyn Covariance, x: &Inputs, weights: Option<ArrayView1<'_, f64>>) -> Result<f64> {
+    let mean = covariance.mean_variance(x, weights)?;
+    Ok(if mean > 0.0 && mean.is_finite() { AUTOMATIC_VARIANCE / mean } else { AUTOMATIC_VARIANCE })
 }
 
 /// The shape parameters of every kernel and the variance of every function, before anything is learned.
@@ -402,7 +402,7 @@ fn model_spec(
         let variance = match (variance, covariances.get(matrix), automatic.get(matrix).copied().flatten()) {
             (Some(given), ..) | (None, _, Some(given)) => given,
             (None, Some(covariance), None) => {
-                let found = automatic_variance(covariance.as_ref(), x)?;
+                let found = automatic_variance(covariance.as_ref(), x, weights)?;
                 automatic[matrix] = Some(found);
                 found
             }
