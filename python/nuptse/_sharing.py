@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nuptse.kernels import Kernel, Linear, Precomputed, as_kernel
+from nuptse.kernels import Kernel, as_kernel
 
 if TYPE_CHECKING:
     from nuptse._columns import InputColumns
@@ -43,7 +43,7 @@ class Units:
     labels: Sequence[Any]
     #: the groups that have a name
     named: Mapping[str, Groups]
-    #: the name of the groups that linear and precomputed kernels have by default
+    #: the name of the groups that have a variance of their own by default
     default: str
 
     @classmethod
@@ -113,10 +113,7 @@ def _groups(kernel: Kernel | dict[Any, Kernel], share: Any, units: Units) -> tup
     if isinstance(kernel, dict):
         both = default if set(kernel) == set(default) else list(units.labels)
         return both, both
-    tied = units.named["all"]
-    if units.kind == "class" and not isinstance(kernel, Linear | Precomputed):
-        return units.named["class"], tied
-    return default, tied
+    return default, units.named["all"]
 
 
 def _one_kind(share: Any, units: Units) -> Groups:

@@ -63,8 +63,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from the root to its leaf, so that classes near each other in the tree learn from each other.
     share : {"auto", "all", "class", "level", "subtree", "node"} or dict of class or node to group, default="auto"
         Which classes or, with a hierarchy, nodes share hyperparameters. {"variance": ..., "shape": ...} sets variances
-        and shape parameters apart. "auto": one kernel for all classes where it is linear or precomputed, else a
-        variance for every class and one shape; with a hierarchy a variance for every level and one shape.
+        and shape parameters apart. "auto": one kernel for all classes; with a hierarchy a variance for every level and
+        one shape. More hyperparameters take longer to learn, and with few points of a class they overfit.
     learn : bool, default=True
         Learn the hyperparameters by minimising the cross-validated negative log likelihood, starting from those of
         `kernel`; else these are kept.

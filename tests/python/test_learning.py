@@ -226,7 +226,7 @@ def test_a_fit_without_learning_forgets_what_was_learned(rng):
     model.set_params(learn=False).fit(X, y)
     assert not hasattr(model, "history_")
     assert not hasattr(model, "cv_value_")
-    assert model.hyperparameters_["variance[0]"] == 10.0
+    assert model.hyperparameters_["variance"] == 10.0
 
 
 def test_equal_kernels_share_a_matrix_where_nothing_is_learned(rng):
@@ -252,7 +252,8 @@ def test_bounds_keep_hyperparameters_where_they_belong(rng):
     assert 0.5 - 1e-9 <= values["inverse_width"] <= 0.6 + 1e-9
     # A name with its group comes before one without.
     bounds = {"variance": (2.0, 3.0), "variance[1]": (50.0, 60.0)}
-    values = KernelClassifier(RBF(2.5), bounds=bounds, random_state=0).fit(X, y).hyperparameters_
+    share = {"variance": "class", "shape": "all"}
+    values = KernelClassifier(RBF(2.5), share=share, bounds=bounds, random_state=0).fit(X, y).hyperparameters_
     assert 50 - 1e-9 <= values["variance[1]"] <= 60 + 1e-9
     assert 2 - 1e-9 <= values["variance[0]"] <= 3 + 1e-9
 
