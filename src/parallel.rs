@@ -182,11 +182,6 @@ pub fn axpy(y: &mut [f64], a: f64, x: &[f64]) {
     update(y, [x], |y, [x]| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
 }
 
-/// y = a y.
-pub fn scale(y: &mut [f64], a: f64) {
-    update(y, [], |y, []| y.iter_mut().for_each(|y| *y *= a));
-}
-
 /// y = x + b y.
 pub fn xpby(y: &mut [f64], x: &[f64], b: f64) {
     update(y, [x], |y, [x]| y.iter_mut().zip(x).for_each(|(y, x)| *y = x + b * *y));

@@ -308,6 +308,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learns_intercept = self.learn_intercept and self.intercept_variance > 0
         return [name for name in hyperparameters if learns_intercept or name != "intercept_variance"]
 
+    def _to_be_learned(
+        self, task: _Task, parameters: list[list[tuple[str, float]]], variances: list[float]
+    ) -> dict[str, float]:
+        """Return what is learned by name, with its values before that."""
+        named = hyperparameter_names(task.plan, parameters, variances)
+        named["intercept_variance"] = float(self.intercept_variance)
+        return {name: named[name] for name in self._learned_names(named)}
+
     def _task(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, learn: bool) -> _Task:
         """Check the inputs, and put together what is to be fitted to what, with what is to be learned kept apart."""
         X, y = validate_data(
@@ -342,9 +350,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bounds: list[tuple[float, float]] = []
         priors: list[tuple[float, float]] = []
         if self.bounds or self.priors:
-            named = hyperparameter_names(task.plan, *_core.hyperparameters(task.problem))
-            named["intercept_variance"] = float(self.intercept_variance)
-            starts = {name: named[name] for name in self._learned_names(named)}
+            starts = self._to_be_learned(task, *_core.hyperparameters(task.problem))
             bounds, priors = as_bounds(self.bounds or {}, starts), as_priors(self.priors or {}, starts)
         return {
             "folds": as_folds(self.folds, task.X, task.y, self.random_state),
@@ -389,11 +395,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self.n_threads,
                 self.memory_limit,
             )
-        named = hyperparameter_names(task.plan, parameters, variances)
-        named["intercept_variance"] = float(self.intercept_variance)
-        names = self._learned_names(named)
-        values = np.array([named[name] for name in names])
-        return CvCriterion(value, None if slopes is None else np.array(slopes), names, values, info)
+        values = self._to_be_learned(task, parameters, variances)
+        at = np.array(list(values.values()))
+        return CvCriterion(value, None if slopes is None else np.array(slopes), list(values), at, info)
 
     def predict(self, X: ArrayLike, loss: str = "zero_one") -> NDArray[Any]:
         """Predict the label of every point.

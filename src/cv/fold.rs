@@ -104,8 +104,9 @@ pub(super) fn work_on(
     let mut products = found.info.products;
     let mut adjoint = match start.adjoint {
         Some(x) if wants_gradient && solver != Solver::Exact => {
-            products += 1;
-            Some(Adjoint::from_before(context, &mut work, parts.prior(), x)?)
+            let before = Adjoint::from_before(context, &mut work, parts.prior(), x)?;
+            products += before.products;
+            Some(before)
         }
         _ => None,
     };

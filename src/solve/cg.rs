@@ -79,8 +79,7 @@ impl ConjugateGradients {
             return Ok(false);
         }
         let length = self.rho / energy;
-        axpy(slice_mut(&mut step.s)?, length, row_major("p", &self.p.view())?);
-        axpy(slice_mut(&mut step.image)?, length, row_major("K̃p", &self.p_image.view())?);
+        step.add(length, &self.p, &self.p_image)?;
         axpy(slice_mut(&mut self.r)?, -length, row_major("q", &self.q.view())?);
         self.steps += 1;
         Ok(true)

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::data::row_major;
 use crate::error::Result;
 use crate::likelihood::Likelihood;
-use crate::parallel::copy;
+use crate::parallel::{axpy_both, copy};
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
 use ndarray::Array2;
@@ -43,6 +43,13 @@ impl Step {
     #[must_use]
     pub fn zeros(points: usize, classes: usize) -> Self {
         Self { s: Array2::zeros((points, classes)), image: Array2::zeros((points, classes)) }
+    }
+
+    /// Adds `length` times s, whose image is given.
+    pub(crate) fn add(&mut self, length: f64, s: &Array2<f64>, image: &Array2<f64>) -> Result<()> {
+        let to = [slice_mut(&mut self.s)?, slice_mut(&mut self.image)?];
+        axpy_both(to, length, [row_major("s", &s.view())?, row_major("K̃s", &image.view())?]);
+        Ok(())
     }
 
     /// Becomes the step s with the given image.

@@ -144,8 +144,7 @@ impl LowRankCg {
         }
         let length = self.rz / energy;
         self.gained += length * self.rz;
-        axpy(slice_mut(&mut step.s)?, -length, row_major("V p", &self.root_p.view())?);
-        axpy(slice_mut(&mut step.image)?, -length, row_major("K̃V p", &self.image.view())?);
+        step.add(-length, &self.root_p, &self.image)?;
         axpy(slice_mut(&mut self.rho)?, -length, row_major("q", &self.q.view())?);
         curved.preconditioner.apply(approximation, &curved.root, &mut self.z, &self.rho, &mut self.q)?;
         let next = inner(&self.rho, &self.z)?;

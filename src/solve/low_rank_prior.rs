@@ -45,8 +45,8 @@ enum Loadings {
 }
 
 impl LowRankPrior {
-    /// `None` where no rank pays: several kernel matrices, or no room. Systems of single classes take fewer products than none
-    /// but hardly ever less time (`benches/results/fit.md`), so they are made only where a preconditioner is asked for.
+    /// `None` where no rank pays: several kernel matrices, or no room. Systems of single classes save few
+    /// products, if any, and no time (`benches/results/fit.md`), so they are made only where a preconditioner is asked for.
     pub fn new(
         context: &Context,
         work: &mut Workspace,

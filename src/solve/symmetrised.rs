@@ -149,8 +149,7 @@ impl<L: Likelihood> NewtonDirection<L> for SymmetrisedCg {
                 break;
             }
             let length = rz / energy;
-            axpy(slice_mut(&mut step.s)?, length, row_major("V p", &root_p.view())?);
-            axpy(slice_mut(&mut step.image)?, length, row_major("K̃V p", &image.view())?);
+            step.add(length, root_p, image)?;
             axpy(slice_mut(rho)?, -length, row_major("q", &q.view())?);
             precondition(z, rho, &preconditioner)?;
             let next = inner(rho, z)?;
