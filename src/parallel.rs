@@ -14,7 +14,7 @@ pub const PARTS: usize = 64;
 const SEQUENTIAL: usize = 8192;
 
 /// Entries of a vector that stay in the first-level cache while others meet it.
-const CACHED: usize = 1024;
+pub const CACHED: usize = 1024;
 
 /// Number of items in each part but the last.
 #[must_use]
@@ -80,7 +80,7 @@ pub fn dot_sequential(a: &[f64], b: &[f64]) -> f64 {
         }
     }
     let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
-    sums.iter().sum::<f64>() + rest
+    fold_lanes(sums, |a, b| a + b) + rest
 }
 
 /// Σ a on one thread, with eight running sums.
@@ -92,7 +92,15 @@ pub fn sum_sequential(a: &[f64]) -> f64 {
     for block in blocks {
         sums.iter_mut().zip(block).for_each(|(sum, x)| *sum += x);
     }
-    sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
+    fold_lanes(sums, |a, b| a + b) + rest.iter().sum::<f64>()
+}
+
+/// Eight running results as one, in pairs: in a row each operation would wait for the one before it.
+#[inline(always)]
+pub fn fold_lanes(lanes: [f64; 8], operation: impl Fn(f64, f64) -> f64) -> f64 {
+    let [a, b, c, d, e, f, g, h] = lanes;
+    let four = [operation(a, e), operation(b, f), operation(c, g), operation(d, h)];
+    operation(operation(four[0], four[2]), operation(four[1], four[3]))
 }
 
 /// The larger of a maximum so far and |x|; NaN if either is NaN.
@@ -103,11 +111,44 @@ pub fn larger_abs(most: f64, x: f64) -> f64 {
     if x > most || x.is_nan() { x } else { most }
 }
 
+/// Values of matching entries, taken together by an operation in which order does not matter; from `start` on. Eight
+/// running results let the compiler use whole registers.
+#[inline(always)]
+pub fn fold_entries<const N: usize>(
+    entries: [&[f64]; N],
+    value: impl Fn([f64; N]) -> f64,
+    start: f64,
+    operation: impl Fn(f64, f64) -> f64,
+) -> f64 {
+    let chunks = entries.map(<[f64]>::as_chunks::<8>);
+    let mut lanes = [start; 8];
+    for block in 0..chunks[0].0.len() {
+        let blocks = chunks.map(|(blocks, _)| blocks[block]);
+        for lane in 0..8 {
+            lanes[lane] = operation(lanes[lane], value(blocks.map(|block| block[lane])));
+        }
+    }
+    let rest = (0..chunks[0].1.len()).map(|i| value(chunks.map(|(_, rest)| rest[i])));
+    rest.fold(fold_lanes(lanes, &operation), &operation)
+}
+
+/// max |a| on one thread; NaN if any entry is NaN.
+#[inline(always)]
+#[must_use]
+pub fn max_abs_sequential(a: &[f64]) -> f64 {
+    fold_entries([a], |[a]| a, 0.0, larger_abs)
+}
+
 /// max |a|; NaN if any entry is NaN.
 #[must_use]
 pub fn max_abs(a: &[f64]) -> f64 {
     let len = part_len(a.len());
-    let part = |p: &[f64]| p.iter().copied().fold(0.0, larger_abs);
+    let part = |p: &[f64]| {
+        widest(
+            #[inline(always)]
+            || max_abs_sequential(p),
+        )
+    };
     if a.len() < SEQUENTIAL { part(a) } else { a.par_chunks(len).map(part).reduce(|| 0.0, larger_abs) }
 }
 

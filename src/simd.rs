@@ -47,11 +47,17 @@ pub(crate) fn prefetch<T>(slice: &[T], bytes: usize) {
 
 /// Replaces every x by exp(factor · x), to a relative accuracy of 4e-16; below −708 the result is 0.
 pub fn exp(values: &mut [f64], factor: f64) {
-    // Plain loops without branches: the compiler makes them as wide as the instruction set allows.
     widest(
         #[inline(always)]
-        || values.iter_mut().for_each(|x| *x = exp_one(factor * *x)),
+        || exp_within(values, factor),
     );
+}
+
+/// The same inside of [`widest`]: to choose the instruction set for every short row would take as long as the row.
+#[inline(always)]
+pub(crate) fn exp_within(values: &mut [f64], factor: f64) {
+    // A plain loop without branches: the compiler makes it as wide as the instruction set allows.
+    values.iter_mut().for_each(|x| *x = exp_one(factor * *x));
 }
 
 /// exp(x) = 2ⁿ exp(r), n the whole number next to x / ln 2, |r| ≤ ln 2 / 2, exp(r) by its Taylor series.

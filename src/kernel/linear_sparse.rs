@@ -142,8 +142,13 @@ impl LinearSparse {
         let n = product.len();
         let (packed, weights) = scratch.as_chunks_mut::<W>().0.split_at_mut(n);
         for (packed, s) in packed.iter_mut().zip(s.chunks(k)) {
-            packed.fill(0.0);
-            packed[..block.len()].copy_from_slice(&s[block.clone()]);
+            // Copies of a length known beforehand take a few instructions, others a call.
+            if let Some(columns) = s[block.start..].first_chunk() {
+                *packed = *columns;
+            } else {
+                *packed = [0.0; W];
+                packed.iter_mut().zip(&s[block.start..]).for_each(|(packed, s)| *packed = *s);
+            }
         }
         multiply_rows(weights, &self.transpose, packed, share);
         multiply_rows(product, &self.x, weights, share);
@@ -227,7 +232,12 @@ fn gather_blocks(out: &mut [f64], k: usize, products: &[f64], n: usize) {
             let product = &products[start + part * rows * width..start + n * width];
             start += n * width;
             for (out, product) in out.chunks_mut(k).zip(product.chunks(width)) {
-                out[block.clone()].copy_from_slice(&product[..block.len()]);
+                let out = &mut out[block.start..];
+                if let (Some(out), Some(product)) = (out.first_chunk_mut::<BLOCK>(), product.first_chunk()) {
+                    *out = *product;
+                } else {
+                    out.iter_mut().zip(product).for_each(|(out, product)| *out = *product);
+                }
             }
         }
     });

@@ -9,8 +9,8 @@
 use super::{Along, Likelihood};
 use crate::data::{Target, Targets, check_shape, row_major, row_major_mut};
 use crate::error::Result;
-use crate::parallel::{PARTS, dot_sequential, larger_abs, part_len, sum_sequential};
-use crate::simd::{exp, widest};
+use crate::parallel::{PARTS, dot_sequential, fold_entries, larger_abs, part_len, sum_sequential};
+use crate::simd::{exp_within, widest};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
@@ -78,21 +78,19 @@ impl Likelihood for Softmax {
         let mut partial = [0.0; PARTS];
         let arrays = u.par_chunks(len).zip(g.par_chunks_mut(len)).zip(pi.par_chunks_mut(len));
         partial.par_iter_mut().zip(arrays).enumerate().for_each(|(part, (sum, ((u, g), pi)))| {
-            let rows = part * rows..;
             let points = u.chunks(classes).zip(g.chunks_mut(classes)).zip(pi.chunks_mut(classes));
-            for (row, ((u, g), pi)) in rows.zip(points) {
-                let weight = self.targets.weight(row);
-                let loss = widest(
-                    #[inline(always)]
-                    || {
+            widest(
+                #[inline(always)]
+                || {
+                    for (row, ((u, g), pi)) in (part * rows..).zip(points) {
+                        let weight = self.targets.weight(row);
                         let loss = softmax(pi, u);
                         g.iter_mut().zip(&*pi).for_each(|(g, pi)| *g = weight * pi);
-                        loss
-                    },
-                );
-                let explained = self.explained(row, |class| u[class], |class, y| g[class] -= weight * y);
-                *sum += weight * (loss - explained);
-            }
+                        let explained = self.explained(row, |class| u[class], |class, y| g[class] -= weight * y);
+                        *sum += weight * (loss - explained);
+                    }
+                },
+            );
         });
         Ok(partial.iter().sum())
     }
@@ -107,18 +105,18 @@ impl Likelihood for Softmax {
         let arrays = out.par_chunks_mut(len).zip(b.par_chunks(len)).zip(pi.par_chunks(len));
         arrays.enumerate().for_each(|(part, ((out, b), pi))| {
             let points = out.chunks_mut(classes).zip(b.chunks(classes)).zip(pi.chunks(classes));
-            for (row, ((out, b), pi)) in (part * rows..).zip(points) {
-                let weight = self.targets.weight(row);
-                widest(
-                    #[inline(always)]
-                    || {
+            widest(
+                #[inline(always)]
+                || {
+                    for (row, ((out, b), pi)) in (part * rows..).zip(points) {
+                        let weight = self.targets.weight(row);
                         let mean = dot_sequential(pi, b);
                         for ((out, b), pi) in out.iter_mut().zip(b).zip(pi) {
                             *out = weight * pi * (b - mean);
                         }
-                    },
-                );
-            }
+                    }
+                },
+            );
         });
         Ok(())
     }
@@ -129,18 +127,17 @@ impl Likelihood for Softmax {
         let rows = part_len(self.points());
         let len = rows * classes;
         let parts = row_major("B", &b)?.par_chunks(len).zip(pi.par_chunks(len)).enumerate().map(|(part, (b, pi))| {
-            let mut most = 0.0;
-            for (row, (b, pi)) in (part * rows..).zip(b.chunks(classes).zip(pi.chunks(classes))) {
-                let weight = self.targets.weight(row);
-                most = widest(
-                    #[inline(always)]
-                    || {
-                        let mean = dot_sequential(pi, b);
-                        b.iter().zip(pi).fold(most, |most, (b, pi)| larger_abs(most, weight * pi * (b - mean)))
-                    },
-                );
-            }
-            most
+            let points = (part * rows..).zip(b.chunks(classes).zip(pi.chunks(classes)));
+            widest(
+                #[inline(always)]
+                || {
+                    points.fold(0.0, |most, (row, (b, pi))| {
+                        let (weight, mean) = (self.targets.weight(row), dot_sequential(pi, b));
+                        let here = fold_entries([b, pi], |[b, pi]| weight * pi * (b - mean), 0.0, larger_abs);
+                        larger_abs(most, here)
+                    })
+                },
+            )
         });
         Ok(parts.reduce(|| 0.0, larger_abs))
     }
@@ -156,13 +153,16 @@ impl Likelihood for Softmax {
         let mut partial = [[0.0; 3]; PARTS];
         let arrays = u.par_chunks(len).zip(d.par_chunks(len));
         partial.par_iter_mut().zip(arrays).enumerate().for_each(|(part, (sums, (u, d)))| {
-            for (row, (u, d)) in (part * rows..).zip(u.chunks(classes).zip(d.chunks(classes))) {
-                let terms = widest(
-                    #[inline(always)]
-                    || self.along_point(row, u, d, step),
-                );
-                sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
-            }
+            widest(
+                #[inline(always)]
+                || {
+                    let mut scratch = [[0.0; BLOCK]; 2];
+                    for (row, (u, d)) in (part * rows..).zip(u.chunks(classes).zip(d.chunks(classes))) {
+                        let terms = self.along_point(row, u, d, step, &mut scratch);
+                        sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+                    }
+                },
+            );
         });
         let sum = |i: usize| partial.iter().map(|part| part[i]).sum();
         Ok(Along { value: sum(0), slope: sum(1), curvature: sum(2) })
@@ -178,17 +178,17 @@ impl Likelihood for Softmax {
         let rows = part_len(self.points());
         let one = |(part, pi): (usize, &[f64])| {
             let mut sums = vec![0.0; kinds * classes];
-            for (i, pi) in (part * rows..).zip(pi.chunks(classes)) {
-                let weight = self.targets.weight(i);
-                widest(
-                    #[inline(always)]
-                    || {
+            widest(
+                #[inline(always)]
+                || {
+                    for (i, pi) in (part * rows..).zip(pi.chunks(classes)) {
+                        let weight = self.targets.weight(i);
                         for (sums, of_kind) in sums.chunks_mut(classes).zip(weights.row(i)) {
                             sums.iter_mut().zip(pi).for_each(|(sum, pi)| *sum += weight * of_kind * pi);
                         }
-                    },
-                );
-            }
+                    }
+                },
+            );
             sums
         };
         let parts: Vec<Vec<f64>> = pi.par_chunks(rows * classes).enumerate().map(one).collect();
@@ -203,17 +203,15 @@ impl Likelihood for Softmax {
 impl Softmax {
     /// w ℓ(u + λ d) of one point with its first two derivatives in λ.
     #[inline(always)]
-    fn along_point(&self, row: usize, u: &[f64], d: &[f64], step: f64) -> [f64; 3] {
+    fn along_point(&self, row: usize, u: &[f64], d: &[f64], step: f64, scratch: &mut [[f64; BLOCK]; 2]) -> [f64; 3] {
         let at = |(u, d): (&f64, &f64)| u + step * d;
-        let largest = u.iter().zip(d).map(at).fold(f64::NEG_INFINITY, larger);
+        let largest = fold_entries([u, d], |[u, d]| at((&u, &d)), f64::NEG_INFINITY, larger);
         let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
-        let mut buffer = [0.0; BLOCK];
+        let [e, weighted] = scratch;
         for (u, d) in u.chunks(BLOCK).zip(d.chunks(BLOCK)) {
-            let e = &mut buffer[..u.len()];
+            let (e, weighted) = (&mut e[..u.len()], &mut weighted[..d.len()]);
             e.iter_mut().zip(u.iter().zip(d)).for_each(|(e, pair)| *e = at(pair) - largest);
-            exp(e, 1.0);
-            let mut weighted = [0.0; BLOCK];
-            let weighted = &mut weighted[..d.len()];
+            exp_within(e, 1.0);
             weighted.iter_mut().zip(e.iter().zip(d)).for_each(|(weighted, (e, d))| *weighted = e * d);
             sum += sum_sequential(e);
             first += sum_sequential(weighted);
@@ -262,9 +260,9 @@ impl Softmax {
 /// Writes π = softmax(u) and returns log Σ exp(u).
 #[inline(always)]
 fn softmax(pi: &mut [f64], u: &[f64]) -> f64 {
-    let largest = u.iter().copied().fold(f64::NEG_INFINITY, larger);
+    let largest = fold_entries([u], |[u]| u, f64::NEG_INFINITY, larger);
     pi.iter_mut().zip(u).for_each(|(pi, u)| *pi = u - largest);
-    exp(pi, 1.0);
+    exp_within(pi, 1.0);
     let sum = sum_sequential(pi);
     pi.iter_mut().for_each(|pi| *pi /= sum);
     largest + sum.ln()

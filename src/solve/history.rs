@@ -3,7 +3,7 @@
 //! They are kept in single precision: a pair only says where curvature was found, and half the memory is half the time.
 //! Every pass goes over all pairs at once, block by block, so that the vector they meet stays in the cache.
 
-use crate::parallel::{PARTS, part_len};
+use crate::parallel::{PARTS, fold_lanes, part_len};
 use crate::simd::widest;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -188,5 +188,5 @@ fn mixed_dot(a: &[f32], b: &[f64]) -> f64 {
             sums[lane] += f64::from(a[lane]) * b[lane];
         }
     }
-    sums.iter().sum::<f64>() + a_rest.iter().zip(b_rest).map(|(a, b)| f64::from(*a) * b).sum::<f64>()
+    fold_lanes(sums, |a, b| a + b) + a_rest.iter().zip(b_rest).map(|(a, b)| f64::from(*a) * b).sum::<f64>()
 }

@@ -6,7 +6,7 @@ use crate::context::{Context, Progress};
 use crate::data::{check_shape, row_major, row_major_mut};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
-use crate::parallel::{axpy_both, dot, dot_sequential, larger_abs, update_and_tell};
+use crate::parallel::{CACHED, axpy_both, dot, dot_sequential, larger_abs, max_abs_sequential, update_and_tell};
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
 use ndarray::{Array2, ArrayView2, Axis};
@@ -227,12 +227,13 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
             row_major_mut("r", &mut r)?,
             [row_major("α", &alpha)?, row_major("u", &u)?],
             |r, [alpha, u]| {
-                let mut most = 0.0;
-                for (r, alpha) in r.iter_mut().zip(alpha) {
-                    *r = -(alpha + *r);
-                    most = larger_abs(most, *r);
+                let mut told = [0.0; 2];
+                let cached = r.chunks_mut(CACHED).zip(alpha.chunks(CACHED).zip(u.chunks(CACHED)));
+                for (r, (alpha, u)) in cached {
+                    r.iter_mut().zip(alpha).for_each(|(r, alpha)| *r = -(alpha + *r));
+                    told = [larger_abs(told[0], max_abs_sequential(r)), told[1] + dot_sequential(alpha, u)];
                 }
-                [most, dot_sequential(alpha, u)]
+                told
             },
             |[most, sum], [part_most, part_sum]| [larger_abs(most, part_most), sum + part_sum],
         );

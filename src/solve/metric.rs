@@ -108,19 +108,17 @@ impl<'a> Metric<'a> {
         partial.par_chunks_mut(rank * classes).enumerate().for_each(|(part, sums)| {
             sums.fill(0.0);
             let range = part * rows..((part + 1) * rows).min(n);
-            for (row, q) in image[range.start * classes..range.end * classes]
-                .chunks(classes)
-                .zip(vectors[range.start * rank..].chunks(rank))
-            {
-                widest(
-                    #[inline(always)]
-                    || {
+            let points = image[range.start * classes..range.end * classes].chunks(classes);
+            widest(
+                #[inline(always)]
+                || {
+                    for (row, q) in points.zip(vectors[range.start * rank..].chunks(rank)) {
                         for (sums, q) in sums.chunks_mut(classes).zip(q) {
                             sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += q * value);
                         }
-                    },
-                );
-            }
+                    }
+                },
+            );
         });
         out.fill(0.0);
         for sums in partial.chunks(rank * classes) {
@@ -156,10 +154,11 @@ impl<'a> Metric<'a> {
         let rows = part_len(vectors.nrows());
         let arrays = d.par_chunks_mut(rows * classes).zip(image.par_chunks_mut(rows * classes));
         arrays.enumerate().for_each(|(part, (d, image))| {
-            for (i, (d, image)) in (part * rows..).zip(d.chunks_mut(classes).zip(image.chunks_mut(classes))) {
-                widest(
-                    #[inline(always)]
-                    || {
+            let points = (part * rows..).zip(d.chunks_mut(classes).zip(image.chunks_mut(classes)));
+            widest(
+                #[inline(always)]
+                || {
+                    for (i, (d, image)) in points {
                         image.iter_mut().zip(&intercepts).for_each(|(image, b)| *image += b);
                         for j in 0..rank {
                             let range = j * classes..(j + 1) * classes;
@@ -167,9 +166,9 @@ impl<'a> Metric<'a> {
                             d.iter_mut().zip(&x[range.clone()]).for_each(|(d, x)| *d += q * x);
                             image.iter_mut().zip(&mixed[range]).for_each(|(image, x)| *image += m * x);
                         }
-                    },
-                );
-            }
+                    }
+                },
+            );
         });
         Ok(())
     }
