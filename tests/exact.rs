@@ -115,6 +115,25 @@ fn threads_do_not_change_a_bit_of_a_fit() {
     assert_eq!(with(1), with(5));
 }
 
+/// Points far from each other, and a variance so large that after one step all probabilities are next to 0 or 1, and W is
+/// next to nothing. A step that is right to first order in W alone would throw away all that was reached.
+#[test]
+fn sure_probabilities_are_not_given_up() {
+    let mut random = Random::new(3);
+    let x = random.dense(75, 5);
+    let labels: Vec<usize> = (0..75).map(|i| i % 25).collect();
+    let targets = Targets::from_labels(&labels, 25).unwrap();
+    for variance in [1e3, 1e4, 1e5] {
+        let spec = ModelSpec::shared(25, Rbf::isotropic(8.0).unwrap(), variance);
+        for solver in [Solver::Exact, Solver::NewtonCg, Solver::Lbfgs] {
+            let model = fit(&context(), &spec, &x, &targets, solver, 1e-3);
+            let probabilities = model.predict_proba(&context(), &x).unwrap();
+            let worst = labels.iter().enumerate().map(|(i, &label)| probabilities[[i, label]]).fold(1.0, f64::min);
+            assert!(worst > 0.9, "{solver:?}, variance {variance}: {worst}");
+        }
+    }
+}
+
 #[test]
 fn a_weight_counts_like_a_repetition() {
     let mut random = Random::new(5);

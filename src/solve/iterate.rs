@@ -6,7 +6,9 @@ use crate::context::{Context, Progress};
 use crate::data::{check_shape, row_major, row_major_mut};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
-use crate::parallel::{CACHED, axpy_both, dot, dot_sequential, larger_abs, max_abs_sequential, update_and_tell};
+use crate::parallel::{
+    CACHED, axpy_both, dot, dot_sequential, larger_abs, max_abs, max_abs_sequential, update_and_tell,
+};
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
 use ndarray::{Array2, ArrayView2, Axis};
@@ -178,13 +180,20 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
     pub(crate) fn settle(&mut self, scratch: &mut Step) -> Result<(bool, f64)> {
         // After the step, α + g changes by W K̃r to first order.
         let change = self.likelihood.max_curved(&self.curvature, self.r_image.view(), scratch.s.view_mut())?;
-        let settles = change <= SETTLED * self.params.tol && self.watch.may_settle(&self.info);
+        let limit = SETTLED * self.params.tol;
+        let settles = change <= limit && change * self.growth()? <= limit && self.watch.may_settle(&self.info);
         if settles {
             scratch.take(&self.r, &self.r_image)?;
             self.advance(scratch, 1.0)?;
             self.evaluate()?;
         }
         Ok((settles, change))
+    }
+
+    /// How much larger W may become on the way from u to u + K̃r. Where all probabilities are next to 0 or 1, W is next to
+    /// nothing and yet far from what it is a long step away.
+    fn growth(&self) -> Result<f64> {
+        Ok((2.0 * max_abs(row_major("K̃r", &self.r_image.view())?)).exp())
     }
 
     /// What is known of Φ along a step.
