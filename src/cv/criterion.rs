@@ -153,6 +153,17 @@ impl CrossValidation {
         Ok(())
     }
 
+    /// Where a fit to all points may start, once there was an evaluation: the mean of the α that folds have, every point being
+    /// in all of these but one.
+    #[must_use]
+    pub fn start_for_all(&self) -> Option<Array2<f64>> {
+        let alphas: Vec<_> = self.states.iter().flatten().map(|state| &state.alpha).collect();
+        let mut start = Array2::zeros(alphas.first()?.raw_dim());
+        alphas.iter().for_each(|alpha| start += *alpha);
+        start /= (alphas.len() as f64 - 1.0).max(1.0);
+        Some(start)
+    }
+
     /// Ψ at the hyperparameters of the prior, and E and F of every fold if the gradient is wanted. Fits start from where
     /// the last evaluation ended. The prior is as it was when this returns.
     pub fn evaluate(

@@ -7,9 +7,11 @@ use crate::context::{Context, Progress};
 use crate::cv::{CrossValidation, CvOptions, gradient};
 use crate::data::{Inputs, check_shape};
 use crate::error::{Error, Result};
+use crate::kernel::Precision;
 use crate::model::{FitOptions, ModelSpec};
 use crate::prior::JointPrior;
 use crate::solve::SolveParams;
+use ndarray::Array2;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -60,11 +62,15 @@ struct Level {
 
 const LEVELS: [Level; 3] = [
     Level { fits: 10.0, gradient: 30.0, tolerance: 30.0 },
-    Level { fits: 1.0, gradient: 1.0, tolerance: 1.0 },
-    Level { fits: 1.0, gradient: 0.1, tolerance: 1.0 },
+    Level { fits: 1.0, gradient: 3.0, tolerance: 1.0 },
+    Level { fits: 1.0, gradient: 0.3, tolerance: 1.0 },
 ];
 /// The level at which learning ends, unless it gets stuck there.
 const LAST_LEVEL: usize = 1;
+/// Kernel matrices are kept in single precision where no more accuracy than this is asked for, and where the error is at
+/// most so large beside I.
+const SINGLE_ACCURACY: f64 = 1e-4;
+const SINGLE_ERROR: f64 = 1e-2;
 /// How far a logarithm goes by default.
 const RANGE: f64 = 13.815_510_557_964_274; // ln 10⁶
 
@@ -104,6 +110,8 @@ pub struct Learned {
     pub interrupted: bool,
     /// Every evaluation.
     pub history: Vec<Evaluation>,
+    /// Where a fit to all points may start, near its end.
+    pub start: Option<Array2<f64>>,
 }
 
 /// Learns the hyperparameters of a model by minimising Ψ, from the values that it has.
@@ -140,7 +148,7 @@ pub fn learn(
         spec,
         layout,
         x,
-        cv,
+        cv: &mut *cv,
         options,
         level: 0,
         prior: None,
@@ -158,7 +166,8 @@ pub fn learn(
     };
     let (value, logarithms) = criterion.best.unwrap_or((f64::NAN, start));
     let spec = layout.with_logarithms(spec, &logarithms)?;
-    Ok(Learned { spec, value, converged, interrupted, history: criterion.history })
+    let history = criterion.history;
+    Ok(Learned { spec, value, converged, interrupted, history, start: cv.start_for_all() })
 }
 
 /// Ψ as a function of the logarithms.
@@ -171,8 +180,8 @@ struct Criterion<'a> {
     options: &'a LearnOptions,
     /// Which of the [`LEVELS`] evaluations are at.
     level: usize,
-    /// The prior of the last evaluation, where its kernel matrices can be used again.
-    prior: Option<JointPrior>,
+    /// The prior of the last evaluation, where its kernel matrices can be used again, and how these are kept.
+    prior: Option<(JointPrior, Precision)>,
     begun: Instant,
     /// Time of evaluations that were made before a stop.
     before: Duration,
@@ -184,14 +193,29 @@ struct Criterion<'a> {
 
 impl Criterion<'_> {
     /// The prior at some hyperparameters.
-    fn prior(&mut self, spec: &ModelSpec) -> Result<JointPrior> {
+    fn prior(&mut self, spec: &ModelSpec, precision: Precision) -> Result<JointPrior> {
         match self.prior.take() {
-            Some(mut prior) if self.layout.keeps_matrices() => {
+            Some((mut prior, kept)) if kept == precision && self.layout.keeps_matrices() => {
                 prior.set_variances(spec.blocks.iter().map(|block| block.variance), spec.intercept_variance)?;
                 Ok(prior)
             }
-            _ => self.context.install(|| spec.prior(self.context, self.x, self.options.cv.fit.precision)),
+            _ => self.context.install(|| spec.prior(self.context, self.x, precision)),
         }
+    }
+
+    /// How the matrices of some hyperparameters are kept: in single precision, for half the memory and less time, where
+    /// nobody can tell the difference.
+    fn precision(&self, spec: &ModelSpec) -> Result<Precision> {
+        let given = self.options.cv;
+        if given.accuracy < SINGLE_ACCURACY {
+            return Ok(given.fit.precision);
+        }
+        // Rounding adds a matrix of random entries to K; its largest eigenvalue goes with √n, and is to be small beside I.
+        let means = spec.covariances.iter().map(|covariance| covariance.mean_variance(self.x, None));
+        let means = means.collect::<Result<Vec<_>>>()?;
+        let largest = spec.blocks.iter().map(|block| block.variance * means[block.matrix]).fold(0.0, f64::max);
+        let error = f64::from(f32::EPSILON) * largest * (self.x.rows() as f64).sqrt();
+        Ok(if error <= SINGLE_ERROR { Precision::Single } else { given.fit.precision })
     }
 
     /// Adds the penalty of a normal prior on the logarithms.
@@ -226,7 +250,8 @@ impl Objective for Criterion<'_> {
         }
         let begun = Instant::now();
         let spec = self.layout.with_logarithms(self.spec, logarithms)?;
-        let mut prior = self.prior(&spec)?;
+        let precision = self.precision(&spec)?;
+        let mut prior = self.prior(&spec, precision)?;
         let kernel_time = begun.elapsed();
         let (given, level) = (self.options.cv, LEVELS[self.level]);
         let solve = SolveParams { tol: level.fits * given.fit.solve.tol, ..given.fit.solve };
@@ -239,7 +264,7 @@ impl Objective for Criterion<'_> {
         let mut gradient = self.layout.gradient(&gradient(self.context, &prior, &found.e, &f)?);
         let mut value = found.value;
         self.penalise(logarithms, &mut value, &mut gradient);
-        self.prior = Some(prior);
+        self.prior = Some((prior, precision));
         let told = self.take_down(Evaluation {
             logarithms: logarithms.to_vec(),
             value,

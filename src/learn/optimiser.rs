@@ -56,6 +56,10 @@ const PAIRS: usize = 10;
 const DECREASE: f64 = 1e-4;
 /// A step is made longer while the slope at its end is more than this share of that at its start.
 const STILL_STEEP: f64 = 0.7;
+/// Pairs from which on what they expect of a step is believed, or as many as there are entries.
+const KNOWN: usize = 3;
+/// A step that is expected to gain less than this share of what counts need not be tried.
+const SURELY_LITTLE: f64 = 0.3;
 const MOST_EXTENSIONS: usize = 3;
 const MOST_REDUCTIONS: usize = 5;
 
@@ -76,7 +80,11 @@ pub fn minimise(
         let free = search.free(&x, &gradient);
         let limit = search.objective.tolerance() * value.abs();
         let flat = free.iter().zip(&gradient).all(|(free, g)| !free || g.abs() <= limit);
-        if flat || small_steps >= 2 {
+        let mut direction = pairs.direction(&gradient, &free);
+        // What is left to gain, as far as the pairs know the function.
+        let expected = if pairs.list.len() >= x.len().min(KNOWN) { -0.5 * dot(&direction, &gradient) } else { limit };
+        let little = (0.0..if small_steps > 0 { limit } else { SURELY_LITTLE * limit }).contains(&expected);
+        if flat || little || small_steps >= 2 {
             if !search.objective.refine(false) {
                 converged = true;
                 break;
@@ -85,7 +93,6 @@ pub fn minimise(
             (value, gradient) = search.evaluate(&x)?;
             continue;
         }
-        let mut direction = pairs.direction(&gradient, &free);
         if dot(&direction, &gradient).partial_cmp(&0.0) != Some(std::cmp::Ordering::Less) {
             pairs.list.clear();
             direction = pairs.direction(&gradient, &free);

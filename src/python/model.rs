@@ -137,7 +137,7 @@ pub(super) fn fit<'py>(
     let options = options.fit_options()?;
     let tree = problem.tree.clone();
     let problem = problem.copy()?;
-    let start = start.map(|start| start.as_array().to_owned());
+    let mut start = start.map(|start| start.as_array().to_owned());
     let learning = learning.map(|learning| learning.copy(options)).transpose()?;
     let keeps = learning.as_ref().is_some_and(|learning| learning.options.keep_on_interrupt);
     let settings = Settings { threads: n_threads, memory_limit, listener, keep_on_interrupt: keeps };
@@ -151,6 +151,7 @@ pub(super) fn fit<'py>(
                 context.interrupt().clear();
             }
             spec = found.spec.clone();
+            start = found.start.clone().or(start);
             learned = Some(found);
         }
         let (model, info) = spec.fit_from(context, &x, targets, start.as_ref().map(|start| start.view()), &options)?;
