@@ -1,5 +1,5 @@
-//! Files of arrays with a header: safetensors, whose metadata hold the kind and version of the file, a header in JSON and a
-//! checksum of all of it.
+//! Files of arrays with a header: safetensors, whose metadata have one entry, `nuptse`, a text in JSON with the `kind` and
+//! `version` of the file, a `header` and a `checksum` of all of it. The same content always gives the same bytes.
 //!
 //! A file is written aside, synchronised and then renamed, so that there is always either the old one or the new one,
 //! whole. Loading runs nothing from the file, and allocates no more than it holds.
@@ -7,17 +7,14 @@
 use crate::error::{Error, FileProblem, Result};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
-/// The key under which the metadata hold the kind of a file; others do not have it.
-const KIND: &str = "nuptse";
-const VERSION: &str = "version";
-const HEADER: &str = "header";
-const CHECKSUM: &str = "checksum";
+/// The only entry of the metadata; files of other programs do not have it.
+const ENTRY: &str = "nuptse";
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +29,56 @@ pub(crate) struct Archive {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NamedArray {
     pub shape: Vec<usize>,
-    pub values: Vec<f64>,
+    pub values: Values,
+}
+
+/// The entries of an array.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Values {
+    Double(Vec<f64>),
+    Whole(Vec<u32>),
+}
+
+impl From<Vec<f64>> for Values {
+    fn from(values: Vec<f64>) -> Self {
+        Self::Double(values)
+    }
+}
+
+impl From<Vec<u32>> for Values {
+    fn from(values: Vec<u32>) -> Self {
+        Self::Whole(values)
+    }
+}
+
+impl Values {
+    fn dtype(&self) -> Dtype {
+        match self {
+            Self::Double(_) => Dtype::F64,
+            Self::Whole(_) => Dtype::U32,
+        }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Double(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            Self::Whole(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        }
+    }
+
+    /// `None` for entries of another kind.
+    fn from_view(view: &TensorView<'_>) -> Option<Self> {
+        let bytes = view.data();
+        match view.dtype() {
+            Dtype::F64 => {
+                Some(Self::Double(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()))
+            }
+            Dtype::U32 => {
+                Some(Self::Whole(bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Archive {
@@ -41,8 +87,8 @@ impl Archive {
     }
 
     /// Adds an array, which has as many values as its shape says.
-    pub(crate) fn insert(&mut self, name: impl Into<String>, shape: &[usize], values: Vec<f64>) {
-        self.arrays.insert(name.into(), NamedArray { shape: shape.to_vec(), values });
+    pub(crate) fn insert(&mut self, name: impl Into<String>, shape: &[usize], values: impl Into<Values>) {
+        self.arrays.insert(name.into(), NamedArray { shape: shape.to_vec(), values: values.into() });
     }
 
     /// Replaces the file at `path`, or leaves it as it was.
@@ -59,20 +105,19 @@ impl Archive {
     }
 
     /// The file as bytes.
-    fn to_bytes(&self, kind: &str, version: u32) -> std::result::Result<Vec<u8>, String> {
-        let header = self.header.to_string();
-        let data: Vec<(&String, &NamedArray, Vec<u8>)> = (self.arrays.iter())
-            .map(|(name, array)| (name, array, array.values.iter().flat_map(|value| value.to_le_bytes()).collect()))
-            .collect();
+    pub(crate) fn to_bytes(&self, kind: &str, version: u32) -> std::result::Result<Vec<u8>, String> {
+        let data: Vec<(&String, &NamedArray, Vec<u8>)> =
+            (self.arrays.iter()).map(|(name, array)| (name, array, array.values.to_bytes())).collect();
         let parts = data.iter().map(|(name, array, bytes)| (name.as_str(), array.shape.as_slice(), bytes.as_slice()));
-        let metadata = HashMap::from([
-            (KIND.to_string(), kind.to_string()),
-            (VERSION.to_string(), version.to_string()),
-            (CHECKSUM.to_string(), checksum(kind, version, &header, parts)),
-            (HEADER.to_string(), header),
-        ]);
+        let entry = json!({
+            "kind": kind,
+            "version": version,
+            "checksum": checksum(kind, version, &self.header.to_string(), parts),
+            "header": self.header,
+        });
+        let metadata = HashMap::from([(ENTRY.to_string(), entry.to_string())]);
         let views = (data.iter())
-            .map(|(name, array, bytes)| Ok((name, TensorView::new(Dtype::F64, array.shape.clone(), bytes)?)))
+            .map(|(name, array, bytes)| Ok((name, TensorView::new(array.values.dtype(), array.shape.clone(), bytes)?)))
             .collect::<std::result::Result<Vec<_>, SafeTensorError>>();
         views.and_then(|views| safetensors::serialize(views, Some(metadata))).map_err(|reason| reason.to_string())
     }
@@ -87,38 +132,53 @@ impl Archive {
         })?;
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|other| corrupt(&other.to_string()))?;
         let metadata = metadata.metadata().as_ref().ok_or(FileProblem::Foreign)?;
-        match metadata.get(KIND) {
+        let entry = metadata.get(ENTRY).ok_or(FileProblem::Foreign)?;
+        let entry: Value = serde_json::from_str(entry).map_err(|_| corrupt("its header is no JSON"))?;
+        let field = |name: &str| entry.get(name).ok_or_else(|| corrupt(&format!("it has no {name}")));
+        match field("kind")?.as_str() {
             Some(found) if found == kind => {}
-            Some(found) => return Err(FileProblem::OtherKind { found: found.clone(), wanted: kind.to_string() }),
-            None => return Err(FileProblem::Foreign),
+            found => {
+                let found = found.unwrap_or_default().to_owned();
+                return Err(FileProblem::OtherKind { found, wanted: kind.to_string() });
+            }
         }
-        let field = |name: &str| metadata.get(name).ok_or_else(|| corrupt(&format!("it has no {name}")));
-        let version: u32 = field(VERSION)?.parse().map_err(|_| corrupt("its version is no number"))?;
+        let version = field("version")?.as_u64().and_then(|version| u32::try_from(version).ok());
+        let version = version.ok_or_else(|| corrupt("its version is no number"))?;
         if version > known {
             return Err(FileProblem::TooNew { version, known });
         }
-        let header = field(HEADER)?;
+        let header = field("header")?.clone();
         let mut views = tensors.tensors();
         views.sort_by(|(one, _), (other, _)| one.cmp(other));
-        if let Some((name, _)) = views.iter().find(|(_, view)| view.dtype() != Dtype::F64) {
-            return Err(corrupt(&format!("{name} is not in double precision")));
-        }
         let parts = views.iter().map(|(name, view)| (name.as_str(), view.shape(), view.data()));
-        if *field(CHECKSUM)? != checksum(kind, version, header, parts) {
+        if *field("checksum")? != checksum(kind, version, &header.to_string(), parts) {
             return Err(corrupt("its checksum does not fit"));
         }
-        let header = serde_json::from_str(header).map_err(|_| corrupt("its header is no JSON"))?;
-        let number = |bytes: &[u8; 8]| f64::from_le_bytes(*bytes);
-        let array = |view: &TensorView<'_>| NamedArray {
-            shape: view.shape().to_vec(),
-            values: view.data().as_chunks::<8>().0.iter().map(number).collect(),
+        let array = |(name, view): &(String, TensorView<'_>)| {
+            let values = Values::from_view(view).ok_or_else(|| corrupt(&format!("{name} is of an unknown kind")))?;
+            Ok((name.clone(), NamedArray { shape: view.shape().to_vec(), values }))
         };
-        let arrays = views.iter().map(|(name, view)| (name.clone(), array(view))).collect();
+        let arrays = views.iter().map(array).collect::<std::result::Result<_, FileProblem>>()?;
         Ok((Self { header, arrays }, version))
     }
 
     /// An array of the given shape.
     pub(crate) fn take(&mut self, name: &str, shape: &[usize]) -> std::result::Result<Vec<f64>, FileProblem> {
+        match self.take_any(name, shape)? {
+            Values::Double(values) => Ok(values),
+            Values::Whole(_) => Err(FileProblem::Corrupt { reason: format!("{name} is not in double precision") }),
+        }
+    }
+
+    /// Whole numbers of the given shape.
+    pub(crate) fn take_whole(&mut self, name: &str, shape: &[usize]) -> std::result::Result<Vec<u32>, FileProblem> {
+        match self.take_any(name, shape)? {
+            Values::Whole(values) => Ok(values),
+            Values::Double(_) => Err(FileProblem::Corrupt { reason: format!("{name} are no whole numbers") }),
+        }
+    }
+
+    fn take_any(&mut self, name: &str, shape: &[usize]) -> std::result::Result<Values, FileProblem> {
         match self.arrays.remove(name) {
             Some(array) if array.shape == shape => Ok(array.values),
             Some(array) => {
@@ -156,7 +216,14 @@ fn checksum<'a>(
 /// Writes beside the file, waits for the disk, and puts it in its place.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut aside = tempfile::NamedTempFile::new_in(folder)?;
+    let mut named = tempfile::Builder::new();
+    named.prefix(".nuptse-");
+    // Like any file that a program writes: for whom the user's mask says, not for the user alone.
+    #[cfg(unix)]
+    let as_usual = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
+    #[cfg(unix)]
+    named.permissions(as_usual);
+    let mut aside = named.tempfile_in(folder)?;
     aside.write_all(bytes)?;
     aside.as_file().sync_all()?;
     aside.persist(path)?;
@@ -171,12 +238,12 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use serde_json::json;
 
     fn example() -> Archive {
         let mut archive = Archive::new(json!({"names": ["a", "b"]}));
         archive.insert("alpha", &[2, 3], vec![1.0, -0.0, f64::MIN_POSITIVE, 4.0, 1e300, 0.1]);
-        archive.insert("empty", &[0, 3], Vec::new());
+        archive.insert("empty", &[0, 3], Vec::<f64>::new());
+        archive.insert("counts", &[3], vec![0, 7, u32::MAX]);
         archive
     }
 
@@ -190,6 +257,8 @@ mod tests {
         assert_eq!(back.take("alpha", &[2, 3]).unwrap()[1].to_bits(), (-0.0_f64).to_bits());
         assert!(matches!(back.take("alpha", &[2, 3]), Err(FileProblem::Corrupt { .. })));
         assert!(matches!(back.take("empty", &[3, 0]), Err(FileProblem::Corrupt { .. })));
+        assert!(matches!(back.clone().take("counts", &[3]), Err(FileProblem::Corrupt { .. })));
+        assert_eq!(back.take_whole("counts", &[3]).unwrap(), [0, 7, u32::MAX]);
     }
 
     #[test]

@@ -347,6 +347,12 @@ pub enum FileProblem {
         /// What does not fit.
         reason: String,
     },
+    /// What it holds does not fit into memory.
+    #[error("what the file holds does not fit into memory: {reason}")]
+    TooLarge {
+        /// The figures.
+        reason: String,
+    },
     /// It belongs to other data or settings.
     #[error("this checkpoint is of other data or settings; delete it, or give another path")]
     OtherWork,

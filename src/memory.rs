@@ -1,5 +1,6 @@
 //! How much memory a kernel matrix may take when the user has not said.
 
+use crate::error::{Error, Result};
 use std::fs;
 
 /// The share of the free memory that is used without asking; the rest is for everything else on the machine.
@@ -12,6 +13,14 @@ pub fn allowance() -> Option<u64> {
     let free = cgroup_left().map_or(machine, |left| left.min(machine));
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     Some((free as f64 * SAFE_SHARE) as u64)
+}
+
+/// Fails where something would need more than is allowed without asking.
+pub fn check(what: &'static str, needed: u64) -> Result<()> {
+    match allowance() {
+        Some(allowed) if needed > allowed => Err(Error::MemoryLimit { what, needed, allowed }),
+        _ => Ok(()),
+    }
 }
 
 /// The line `MemAvailable:  12345 kB`, in bytes.

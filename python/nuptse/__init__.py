@@ -2,7 +2,7 @@
 
 from nuptse import datasets, kernels, metrics, plots
 from nuptse._core import MemoryLimitError, __version__
-from nuptse.classifier import KernelClassifier
+from nuptse.classifier import KernelClassifier, load
 from nuptse.hierarchy import Hierarchy
 from nuptse.one_vs_rest import OneVsRestKernelClassifier
 
@@ -14,6 +14,7 @@ __all__ = [
     "__version__",
     "datasets",
     "kernels",
+    "load",
     "metrics",
     "plots",
 ]

@@ -31,6 +31,9 @@ impl Model {
         } else {
             Inputs::dense(Array2::zeros((alpha.nrows(), 1)))?
         };
+        // A file may be small, and yet ask for this.
+        let entries = (alpha.nrows() as u64).saturating_mul(functions as u64);
+        crate::memory::check("the coefficients of all functions", entries.saturating_mul(16))?;
         let alpha = if alpha.is_standard_layout() { alpha } else { alpha.as_standard_layout().into_owned() };
         let mut mixed = Array2::zeros((alpha.nrows(), functions));
         spec.mixing.to_functions(mixed.view_mut(), alpha.view())?;

@@ -100,6 +100,19 @@ impl Tree {
         Ok(())
     }
 
+    /// What [`Tree::new`] was given: the parent of every node, and the leaf of every class.
+    #[must_use]
+    pub fn description(&self) -> (Vec<Option<usize>>, Vec<usize>) {
+        let mut is_root = vec![true; self.nodes.len() + 1];
+        self.nodes.iter().for_each(|&node| is_root[node] = false);
+        let root = is_root.iter().position(|is_root| *is_root).unwrap_or_default();
+        let mut parents = vec![None; is_root.len()];
+        for (&node, above) in self.nodes.iter().zip(&self.parents) {
+            parents[node] = Some(above.map_or(root, |function| self.nodes[function]));
+        }
+        (parents, self.leaves.iter().map(|&function| self.nodes[function]).collect())
+    }
+
     /// The node of every function.
     #[must_use]
     pub fn nodes(&self) -> &[usize] {

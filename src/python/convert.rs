@@ -2,12 +2,12 @@
 
 use crate::cv::FoldMethod;
 use crate::data::{CsrRows, Inputs, Targets};
-use crate::kernel::{Covariance, Linear, OnColumns, Precision, Precomputed, Rbf, WeightedLinear, Widths};
+use crate::kernel::Precision;
 use crate::model::{Loss, Solver};
 use crate::prior::{Flat, Mixing, Tree};
 use crate::solve::PreconditionerUse;
 use crate::{Error, Result};
-use ndarray::{Array2, ArrayView1, ArrayView2};
+use ndarray::{Array2, ArrayView2};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -70,77 +70,6 @@ impl TargetsArgument<'_> {
 /// Labels as numbers; a negative one becomes one that is too large, and is refused as such.
 pub(super) fn numbers(labels: &PyReadonlyArray1<'_, i64>) -> Vec<usize> {
     labels.as_array().iter().map(|&label| usize::try_from(label).unwrap_or(usize::MAX)).collect()
-}
-
-/// A kernel as a dict.
-#[derive(Clone, FromPyObject, IntoPyObject)]
-#[pyo3(from_item_all)]
-pub(super) struct KernelArgument {
-    name: String,
-    /// Its shape parameters; None for automatic ones.
-    parameters: Option<Vec<f64>>,
-    /// Whether there is one for every input.
-    per_input: bool,
-    /// The columns of the inputs that it sees; None for all.
-    columns: Option<Vec<usize>>,
-    /// The group of each of these, where a linear kernel has weights by group.
-    groups: Option<Vec<usize>>,
-}
-
-impl KernelArgument {
-    /// The argument that gives a covariance function.
-    pub(super) fn of(covariance: &dyn Covariance) -> Self {
-        let parameters = covariance.parameters();
-        Self {
-            name: covariance.name().to_owned(),
-            per_input: parameters.iter().any(|parameter| parameter.name.ends_with(']')),
-            parameters: Some(parameters.iter().map(|parameter| parameter.value).collect()),
-            columns: covariance.columns().map(<[usize]>::to_vec),
-            groups: covariance.groups().map(<[usize]>::to_vec),
-        }
-    }
-}
-
-/// The covariance function that is meant; x and the weights settle what is automatic.
-pub(super) fn covariance(
-    kernel: &KernelArgument,
-    x: &Inputs,
-    weights: Option<ArrayView1<'_, f64>>,
-) -> Result<Arc<dyn Covariance>> {
-    let Some(columns) = &kernel.columns else { return on_all_columns(kernel, x, weights) };
-    let inner = on_all_columns(kernel, &x.select_columns(columns)?, weights)?;
-    Ok(Arc::new(OnColumns::new(columns.clone(), inner)))
-}
-
-fn on_all_columns(
-    KernelArgument { name, parameters, per_input, groups, .. }: &KernelArgument,
-    x: &Inputs,
-    weights: Option<ArrayView1<'_, f64>>,
-) -> Result<Arc<dyn Covariance>> {
-    match name.as_str() {
-        "linear" => match groups {
-            None => Ok(Arc::new(Linear)),
-            Some(groups) => {
-                let count = groups.iter().max().map_or(0, |largest| largest.saturating_add(1)).min(groups.len());
-                let weights = parameters.clone().unwrap_or_else(|| vec![1.0; count]);
-                Ok(Arc::new(WeightedLinear::new(groups.clone(), weights)?))
-            }
-        },
-        "precomputed" => Ok(Arc::new(Precomputed)),
-        "rbf" => {
-            let widths = match parameters {
-                None => Rbf::automatic(x, weights)?.widths().clone(),
-                Some(values) if values.len() == 1 => Widths::Shared(values[0]),
-                Some(values) => Widths::PerInput(values.clone()),
-            };
-            Ok(Arc::new(match widths {
-                Widths::Shared(width) if *per_input => Rbf::per_input(vec![width; x.columns()])?,
-                Widths::Shared(width) => Rbf::isotropic(width)?,
-                Widths::PerInput(widths) => Rbf::per_input(widths)?,
-            }))
-        }
-        _ => Err(unknown("kernel", name, "'rbf', 'linear', 'precomputed'")),
-    }
 }
 
 pub(super) fn solver(name: &str) -> Result<Solver> {

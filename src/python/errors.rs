@@ -23,6 +23,7 @@ impl From<Error> for PyErr {
             Error::File { problem: FileProblem::NotWritten { .. } | FileProblem::NotRead { .. }, .. } => {
                 PyOSError::new_err(message)
             }
+            Error::File { problem: FileProblem::TooLarge { .. }, .. } => PyMemoryError::new_err(message),
             Error::Threads { .. } => PyRuntimeError::new_err(message),
             Error::NotFinite { .. } => PyFloatingPointError::new_err(message),
             _ => PyValueError::new_err(message),

@@ -1,8 +1,8 @@
 //! Products with one kernel matrix, for benchmarks and tests from Python.
 
-use super::convert::{InputsArgument, KernelArgument, copied, covariance, precision};
+use super::convert::{InputsArgument, copied, precision};
 use super::door::{Settings, enter};
-use crate::kernel::KernelOperator;
+use crate::kernel::{KernelDescription, KernelOperator};
 use crate::workspace::Workspace;
 use ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
@@ -25,7 +25,7 @@ impl KernelMatrix {
     fn new(
         py: Python<'_>,
         x: InputsArgument<'_>,
-        kernel: KernelArgument,
+        kernel: KernelDescription,
         precision: &str,
         n_threads: Option<usize>,
         memory_limit: Option<u64>,
@@ -33,7 +33,7 @@ impl KernelMatrix {
         let (x, precision) = (x.copy()?, self::precision(precision)?);
         let settings = Settings { threads: n_threads, memory_limit, ..Settings::default() };
         let (operator, build_seconds) = enter(py, &settings, |context| {
-            let covariance = covariance(&kernel, &x, None)?;
+            let covariance = kernel.covariance(&x, None)?;
             let start = Instant::now();
             let operator = context.install(|| covariance.operator(context, &x, precision))?;
             Ok((operator, start.elapsed().as_secs_f64()))

@@ -24,7 +24,7 @@ mod _core {
         accuracy, decide, log_loss, parent_accuracy, reciprocal_rank, reject_curve, reliability, taxonomic_loss,
     };
     #[pymodule_export]
-    use super::model::{FittedModel, fit, hyperparameters, restore};
+    use super::model::{FittedModel, fit, hyperparameters, load, restore};
 
     use pyo3::prelude::*;
 

@@ -1,30 +1,27 @@
 //! Fitting, and fitted models, as Python sees them.
 
-use super::convert::{
-    InputsArgument, KernelArgument, TargetsArgument, TreeArgument, covariance, loss, mixing, precision, preconditioner,
-    solver,
-};
+use super::convert::{InputsArgument, TargetsArgument, TreeArgument, loss, mixing, precision, preconditioner, solver};
 use super::door::{Settings, enter};
 use super::learning::{LearningArgument, learned_dict};
 use crate::data::{Inputs, Scaling, Targets};
-use crate::kernel::{Block, Covariance};
-use crate::model::{FitInfo, FitOptions, Model, ModelSpec};
+use crate::kernel::{Block, Covariance, KernelDescription};
+use crate::model::{FitInfo, FitOptions, Model, ModelSpec, SavedModel};
 use crate::prior::Mixing;
 use crate::solve::SolveParams;
 use crate::{Context, Result};
 use ndarray::{Array2, ArrayView1};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A fitted model: the training points, scaled, with their coefficients, and the tree of the classes, if any.
+/// A fitted model: the training points, scaled, with their coefficients.
 #[pyclass(frozen, module = "nuptse._core")]
 #[derive(Debug)]
 pub(super) struct FittedModel {
     model: Model,
     scaling: Scaling,
-    tree: Option<TreeArgument>,
 }
 
 /// The options of a fit, as keywords.
@@ -50,7 +47,7 @@ pub(super) struct ProblemArgument<'py> {
     weights: Option<PyReadonlyArray1<'py, f64>>,
     classes: usize,
     tree: Option<TreeArgument>,
-    kernels: Vec<KernelArgument>,
+    kernels: Vec<KernelDescription>,
     blocks: Vec<(usize, Option<f64>)>,
     intercept_variance: f64,
     scale: bool,
@@ -69,7 +66,7 @@ pub(super) struct Copied {
     x: Inputs,
     targets: Targets,
     tree: Option<TreeArgument>,
-    kernels: Vec<KernelArgument>,
+    kernels: Vec<KernelDescription>,
     blocks: Vec<(usize, Option<f64>)>,
     intercept_variance: f64,
     scale: bool,
@@ -135,7 +132,6 @@ pub(super) fn fit<'py>(
     listener: Option<Py<PyAny>>,
 ) -> PyResult<(FittedModel, Bound<'py, PyDict>, Option<Bound<'py, PyDict>>)> {
     let options = options.fit_options()?;
-    let tree = problem.tree.clone();
     let problem = problem.copy()?;
     let mut start = start.map(|start| start.as_array().to_owned());
     let learning = learning.map(|learning| learning.copy(options)).transpose()?;
@@ -162,7 +158,7 @@ pub(super) fn fit<'py>(
         Ok((model, scaling, info, learned))
     })?;
     let learned = learned.map(|learned| learned_dict(py, &learned)).transpose()?;
-    Ok((FittedModel { model, scaling, tree }, info_dict(py, &info)?, learned))
+    Ok((FittedModel { model, scaling }, info_dict(py, &info)?, learned))
 }
 
 /// What the functions of a linear kernel vary by when its variance is left to us.
@@ -297,23 +293,21 @@ impl FittedModel {
         Ok(enter(py, &settings, decide)?.into_pyarray(py))
     }
 
-    /// Everything that `restore` takes, for pickle and copy.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    /// The bytes of a model file, with a text of the caller in it.
+    fn to_bytes<'py>(&self, py: Python<'py>, notes: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = enter(py, &Settings::default(), |_| self.model.to_bytes(&self.scaling, notes))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Writes a model file, whole or not at all.
+    fn save(&self, py: Python<'_>, path: PathBuf, notes: &str) -> PyResult<()> {
+        enter(py, &Settings::default(), |_| self.model.save(&path, &self.scaling, notes))
+    }
+
+    /// For pickle and copy: the bytes of a model file.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let restore = py.import("nuptse._core")?.getattr("restore")?;
-        let spec = self.model.spec();
-        let kernels: Vec<_> = spec.covariances.iter().map(|one| KernelArgument::of(one.as_ref())).collect();
-        let blocks: Vec<(usize, f64)> = spec.blocks.iter().map(|block| (block.matrix, block.variance)).collect();
-        let state = (
-            inputs_to_python(py, self.model.train())?,
-            scaling_to_python(&self.scaling),
-            kernels,
-            blocks,
-            spec.intercept_variance,
-            self.tree.clone(),
-            self.alpha(py),
-            self.intercepts(py),
-        );
-        Ok((restore, state.into_pyobject(py)?))
+        Ok((restore, (self.to_bytes(py, "")?,)))
     }
 }
 
@@ -333,71 +327,30 @@ impl FittedModel {
     }
 }
 
-/// `None`, "unit-norm", or (mean, factor) of every column.
-#[derive(FromPyObject, IntoPyObject)]
-pub(super) enum ScalingArgument {
-    Standardise((Vec<f64>, Vec<f64>)),
-    Named(Option<String>),
-}
-
-fn scaling_to_python(scaling: &Scaling) -> ScalingArgument {
-    match scaling {
-        Scaling::None => ScalingArgument::Named(None),
-        Scaling::UnitNorm => ScalingArgument::Named(Some("unit-norm".to_owned())),
-        Scaling::Standardise { mean, factor } => ScalingArgument::Standardise((mean.clone(), factor.clone())),
-    }
-}
-
-/// The inputs as an argument that [`InputsArgument`] takes.
-fn inputs_to_python<'py>(py: Python<'py>, x: &Inputs) -> PyResult<Bound<'py, PyAny>> {
-    match x {
-        Inputs::Dense(x) => Ok(x.to_pyarray(py).into_any()),
-        Inputs::Sparse(x) => {
-            let (offsets, indices, values) = x.parts();
-            let offsets: Vec<i64> = offsets.iter().map(|&x| i64::try_from(x).unwrap_or(i64::MAX)).collect();
-            let indices: Vec<i32> = indices.iter().map(|&x| i32::try_from(x).unwrap_or(i32::MAX)).collect();
-            let parts = (offsets.into_pyarray(py), indices.into_pyarray(py), values.to_pyarray(py), x.columns());
-            Ok(parts.into_pyobject(py)?.into_any())
-        }
-    }
-}
-
-/// Puts a fitted model together again, from what its `__reduce__` gave.
+/// The model that the bytes of a file hold.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)] // called by pickle, by position
-pub(super) fn restore<'py>(
-    x: InputsArgument<'py>,
-    scaling: ScalingArgument,
-    kernels: Vec<KernelArgument>,
-    blocks: Vec<(usize, f64)>,
-    intercept_variance: f64,
-    tree: Option<TreeArgument>,
-    alpha: PyReadonlyArray2<'py, f64>,
-    intercepts: PyReadonlyArray1<'py, f64>,
-) -> PyResult<FittedModel> {
-    let x = x.copy()?;
-    let scaling = match scaling {
-        ScalingArgument::Standardise((mean, factor)) => Scaling::Standardise { mean, factor },
-        ScalingArgument::Named(Some(_)) => Scaling::UnitNorm,
-        ScalingArgument::Named(None) => Scaling::None,
-    };
-    let mixing = mixing(tree.as_ref(), alpha.as_array().ncols())?;
-    let blocks = blocks.into_iter().map(|(matrix, variance)| (matrix, Some(variance))).collect();
-    let spec = model_spec(&kernels, blocks, mixing, intercept_variance, &x, None)?;
-    let model = Model::new(spec, x, alpha.as_array().to_owned(), intercepts.as_array().to_owned())?;
-    Ok(FittedModel { model, scaling, tree })
+pub(super) fn restore(py: Python<'_>, content: &[u8]) -> PyResult<FittedModel> {
+    let SavedModel { model, scaling, .. } = enter(py, &Settings::default(), |_| SavedModel::from_bytes(content))?;
+    Ok(FittedModel { model, scaling })
+}
+
+/// The model that a file holds, and the text in it.
+#[pyfunction]
+pub(super) fn load(py: Python<'_>, path: PathBuf) -> PyResult<(FittedModel, String)> {
+    let SavedModel { model, scaling, notes } = enter(py, &Settings::default(), |_| SavedModel::load(&path))?;
+    Ok((FittedModel { model, scaling }, notes))
 }
 
 /// A model of the given parts.
 fn model_spec(
-    kernels: &[KernelArgument],
+    kernels: &[KernelDescription],
     blocks: Vec<(usize, Option<f64>)>,
     mixing: Arc<dyn Mixing>,
     intercept_variance: f64,
     x: &Inputs,
     weights: Option<ArrayView1<'_, f64>>,
 ) -> Result<ModelSpec> {
-    let covariances: Vec<_> = kernels.iter().map(|kernel| covariance(kernel, x, weights)).collect::<Result<_>>()?;
+    let covariances: Vec<_> = kernels.iter().map(|kernel| kernel.covariance(x, weights)).collect::<Result<_>>()?;
     let mut automatic = vec![None; covariances.len()];
     let mut block = |(matrix, variance): (usize, Option<f64>)| {
         let variance = match (variance, covariances.get(matrix), automatic.get(matrix).copied().flatten()) {
