@@ -25,6 +25,8 @@ pub enum Progress {
     Evaluation {
         /// Evaluations made so far.
         evaluation: usize,
+        /// Points it was evaluated on; learning begins with a part of them.
+        points: usize,
         /// Ψ.
         value: f64,
         /// The largest entry of its gradient.

@@ -26,17 +26,21 @@ class ProgressLine:
         self._stream = stream or sys.stderr
         self._one_line = _changes_lines(self._stream)
         self._max_evaluations = max_evaluations
-        self._begun = time.monotonic()
+        self._begun = self._heard = self._stage_begun = time.monotonic()
+        self._points: int | None = None
         self._shown = -float("inf")
         self._width = 0
 
-    def __call__(self, step: int, products: int | None, value: float, slope: float) -> None:
-        """Show a step of a fit or, without products, an evaluation of the criterion."""
+    def __call__(self, step: int, products: int | None, value: float, slope: float, points: int | None = None) -> None:
+        """Show a step of a fit or, without products, an evaluation of the criterion on so many points."""
         if products is None:
-            text = f"evaluation {step}: criterion {value:.7g}, largest slope {slope:.1e}{self._time_left(step)}"
+            if points != self._points:
+                self._points, self._stage_begun = points, self._heard
+            of = "" if points is None else f" on {points} points"
+            text = f"evaluation {step}{of}: criterion {value:.7g}, largest slope {slope:.1e}{self._time_left(step)}"
         else:
             text = f"step {step}: {products} products, objective {value:.8g}, max|alpha + g| {slope:.1e}"
-        now = time.monotonic()
+        self._heard = now = time.monotonic()
         if not self._one_line:
             self._stream.write(text + "\n")
         elif now - self._shown >= _PAUSE:
@@ -57,10 +61,11 @@ class ProgressLine:
 
     def _time_left(self, evaluation: int) -> str:
         """Return the time that learning took so far, and the longest that it may still take."""
-        spent = time.monotonic() - self._begun
+        now = time.monotonic()
+        spent = now - self._begun
         if self._max_evaluations is None:
             return ""
-        left = spent / evaluation * max(self._max_evaluations - evaluation, 0)
+        left = (now - self._stage_begun) / evaluation * max(self._max_evaluations - evaluation, 0)
         return f", {_duration(spent)} so far, at most about {_duration(left)} to go"
 
 

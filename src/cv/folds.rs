@@ -1,6 +1,6 @@
 //! Which points are held out together.
 
-use crate::data::{Target, Targets};
+use crate::data::Targets;
 use crate::error::{Error, Result};
 
 /// A partition of the points into folds.
@@ -33,13 +33,9 @@ impl Folds {
         if count < 2 || count > points {
             return Err(Error::TooFewFolds { folds: count, points });
         }
-        let class = |row: usize| match targets.of_point(row) {
-            Target::Class(class) => class,
-            Target::Distribution(y) => (0..y.len()).fold(0, |best, c| if y[c] > y[best] { c } else { best }),
-            Target::OneOf(set) => targets.classes() + set[0] as usize,
-        };
         let mut random = Random(seed);
-        let mut order: Vec<(usize, u64, usize)> = (0..points).map(|row| (class(row), random.next(), row)).collect();
+        let mut order: Vec<(usize, u64, usize)> =
+            (0..points).map(|row| (targets.stratum(row), random.next(), row)).collect();
         order.sort_unstable();
         // Dealing goes on from class to class, so that the sizes differ by one at most.
         let mut of_point = vec![0; points];

@@ -81,6 +81,15 @@ impl Inputs {
         }
     }
 
+    /// Some of the rows, in the given order.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Dense(x) => Self::Dense(x.select(Axis(0), rows).into_shared()),
+            Self::Sparse(x) => Self::Sparse(Arc::new(x.select(rows.iter().copied()))),
+        }
+    }
+
     /// Some of the columns, in the given order. Fails where one is not there.
     pub fn select_columns(&self, columns: &[usize]) -> Result<Self> {
         let found = self.columns();

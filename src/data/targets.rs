@@ -180,6 +180,16 @@ impl Targets {
         self.weights.as_ref().map_or(1.0, |w| w[row])
     }
 
+    /// What a point counts as where classes are to be spread evenly: its most probable class, or else one for its set.
+    #[must_use]
+    pub fn stratum(&self, row: usize) -> usize {
+        match self.of_point(row) {
+            Target::Class(class) => class,
+            Target::Distribution(y) => (0..y.len()).fold(0, |best, c| if y[c] > y[best] { c } else { best }),
+            Target::OneOf(set) => self.classes + set[0] as usize,
+        }
+    }
+
     /// The target of one point.
     #[must_use]
     pub fn of_point(&self, row: usize) -> Target<'_> {

@@ -5,6 +5,8 @@
 //! the values it would have got without the interruption, to the bit.
 
 use super::learner::Evaluation;
+use super::optimiser::Curvature;
+use super::parts::Beginning;
 use crate::archive::{Archive, error};
 use crate::cv::{CrossValidation, FoldState};
 use crate::data::{Inputs, Target, Targets};
@@ -26,6 +28,8 @@ const SHARE_OF_TIME: u32 = 20;
 pub(super) struct Checkpoint {
     path: PathBuf,
     fingerprint: u64,
+    /// Where the first of all evaluations was made.
+    beginning: Option<Beginning>,
     /// What is still to be told.
     recorded: VecDeque<Evaluation>,
     /// Where every fold stood after the last of these.
@@ -37,7 +41,8 @@ pub(super) struct Checkpoint {
 impl Checkpoint {
     /// Takes what the file holds, if there is one.
     pub(super) fn open(path: PathBuf, fingerprint: u64, cv: &CrossValidation) -> Result<Self> {
-        let mut checkpoint = Self { path, fingerprint, recorded: VecDeque::new(), states: Vec::new(), written: None };
+        let mut checkpoint =
+            Self { path, fingerprint, beginning: None, recorded: VecDeque::new(), states: Vec::new(), written: None };
         if checkpoint.path.exists() {
             let (archive, _) = Archive::load(&checkpoint.path, KIND, VERSION)?;
             checkpoint.read(archive, cv).map_err(|problem| error(&checkpoint.path, problem))?;
@@ -52,7 +57,7 @@ impl Checkpoint {
             return Err(FileProblem::OtherWork);
         }
         let size = |name: &str| number(name).and_then(|n| usize::try_from(n).ok()).ok_or_else(|| corrupt(name));
-        let (count, parameters) = (size("evaluations")?, size("parameters")?);
+        let (count, parameters, pairs) = (size("evaluations")?, size("parameters")?, size("pairs")?);
         let folds: Vec<u64> = (archive.header.get("folds").and_then(Value::as_array))
             .map(|folds| folds.iter().map(|fold| fold.as_u64().unwrap_or_default()).collect())
             .ok_or_else(|| corrupt("folds"))?;
@@ -61,6 +66,13 @@ impl Checkpoint {
         }
         let (logarithms, gradients) =
             (archive.take("logarithms", &[count, parameters])?, archive.take("gradients", &[count, parameters])?);
+        self.beginning = Some(Beginning {
+            logarithms: archive.take("beginning", &[parameters])?,
+            curvature: Curvature::from_rows(
+                &archive.take("pairs", &[pairs.saturating_mul(2), parameters])?,
+                parameters,
+            ),
+        });
         let columns = archive.take("evaluations", &[count, COLUMNS])?;
         let seconds = |value: f64| Duration::try_from_secs_f64(value).map_err(|_| corrupt("times"));
         for i in 0..count {
@@ -98,6 +110,16 @@ impl Checkpoint {
         Ok(())
     }
 
+    /// Where a run that goes on has begun.
+    pub(super) fn beginning(&self) -> Option<&Beginning> {
+        self.beginning.as_ref()
+    }
+
+    /// Keeps in mind where learning has begun.
+    pub(super) fn begin_at(&mut self, beginning: Beginning) {
+        self.beginning = Some(beginning);
+    }
+
     /// The time that the recorded evaluations took.
     pub(super) fn elapsed(&self) -> Duration {
         self.recorded.back().map_or(Duration::ZERO, |last| last.at)
@@ -127,21 +149,38 @@ impl Checkpoint {
         let arrays =
             |state: &Option<FoldState>| state.as_ref().map_or(0, |state| 1 + u64::from(state.adjoint.is_some()));
         let folds: Vec<u64> = cv.states().iter().map(arrays).collect();
+        let Beginning { logarithms, curvature } = self.beginning.clone().unwrap_or_default();
         let mut archive = Archive::new(json!({
             "fingerprint": self.fingerprint,
             "evaluations": history.len(),
             "parameters": parameters,
             "folds": folds,
+            "pairs": curvature.rows().count() / 2,
         }));
+        let rows: Vec<f64> = curvature.rows().flatten().copied().collect();
+        archive.insert("pairs", &[curvature.rows().count(), parameters], rows);
+        archive.insert("beginning", &[parameters], logarithms);
         let shape = [history.len(), parameters];
-        archive.insert("logarithms", &shape, history.iter().flat_map(|one| one.logarithms.iter().copied()).collect());
-        archive.insert("gradients", &shape, history.iter().flat_map(|one| one.gradient.iter().copied()).collect());
-        archive.insert("evaluations", &[history.len(), COLUMNS], history.iter().flat_map(columns).collect());
+        archive.insert(
+            "logarithms",
+            &shape,
+            history.iter().flat_map(|one| one.logarithms.iter().copied()).collect::<Vec<f64>>(),
+        );
+        archive.insert(
+            "gradients",
+            &shape,
+            history.iter().flat_map(|one| one.gradient.iter().copied()).collect::<Vec<f64>>(),
+        );
+        archive.insert(
+            "evaluations",
+            &[history.len(), COLUMNS],
+            history.iter().flat_map(columns).collect::<Vec<f64>>(),
+        );
         for (k, state) in cv.states().iter().enumerate() {
             let alpha = state.as_ref().map(|state| ("alpha", &state.alpha));
             let adjoint = state.as_ref().and_then(|state| state.adjoint.as_ref()).map(|adjoint| ("adjoint", adjoint));
             for (name, array) in alpha.into_iter().chain(adjoint) {
-                archive.insert(format!("{name} {k}"), array.shape(), array.iter().copied().collect());
+                archive.insert(format!("{name} {k}"), array.shape(), array.iter().copied().collect::<Vec<f64>>());
             }
         }
         archive.save(&self.path, KIND, VERSION)?;

@@ -48,6 +48,8 @@ pub struct Minimum {
     pub evaluations: usize,
     /// Whether it ended because there was nothing left to gain.
     pub converged: bool,
+    /// What was seen of the curvature of the function on the way.
+    pub curvature: Curvature,
 }
 
 /// Pairs that are kept.
@@ -63,26 +65,29 @@ const SURELY_LITTLE: f64 = 0.3;
 const MOST_EXTENSIONS: usize = 3;
 const MOST_REDUCTIONS: usize = 5;
 
-/// Minimises from `start` within the bounds (lower, upper) of every entry.
+/// Minimises from `start` within the bounds (lower, upper) of every entry. `known` is what was seen of the curvature of a
+/// function much like this one, if anything.
 pub fn minimise(
     objective: &mut dyn Objective,
     start: &[f64],
     bounds: &[(f64, f64)],
     options: &MinimiserOptions,
+    known: Curvature,
 ) -> Result<Minimum> {
     let mut search = Search { objective, bounds, options, evaluations: 0 };
     let mut x = search.clamp(start);
     let (mut value, mut gradient) = search.evaluate(&x)?;
-    let mut pairs = Pairs::default();
-    let mut small_steps = 0;
+    let mut pairs = known;
+    let (mut steps, mut small_steps) = (0, 0);
     let mut converged = false;
     while search.evaluations < options.max_evaluations {
         let free = search.free(&x, &gradient);
         let limit = search.objective.tolerance() * value.abs();
         let flat = free.iter().zip(&gradient).all(|(free, g)| !free || g.abs() <= limit);
         let mut direction = pairs.direction(&gradient, &free);
-        // What is left to gain, as far as the pairs know the function.
-        let expected = if pairs.list.len() >= x.len().min(KNOWN) { -0.5 * dot(&direction, &gradient) } else { limit };
+        // What is left to gain, as far as the pairs know the function; those of another one alone are not believed.
+        let known = steps > 0 && pairs.list.len() >= x.len().min(KNOWN);
+        let expected = if known { -0.5 * dot(&direction, &gradient) } else { limit };
         let little = (0.0..if small_steps > 0 { limit } else { SURELY_LITTLE * limit }).contains(&expected);
         if flat || little || small_steps >= 2 {
             if !search.objective.refine(false) {
@@ -116,12 +121,13 @@ pub fn minimise(
             }
             continue;
         };
+        steps += 1;
         pairs.observe(&x, &next.x, &gradient, &next.gradient);
         let gain = value - next.value;
         (x, value, gradient) = (next.x, next.value, next.gradient);
         small_steps = if gain <= search.objective.tolerance() * value.abs() { small_steps + 1 } else { 0 };
     }
-    Ok(Minimum { x, value, evaluations: search.evaluations, converged })
+    Ok(Minimum { x, value, evaluations: search.evaluations, converged, curvature: pairs })
 }
 
 struct Search<'a> {
@@ -212,13 +218,31 @@ fn shorter(length: f64, slope: f64, rise: f64, end_slope: f64) -> f64 {
     if minimum.is_finite() { minimum.clamp(0.1 * length, 0.5 * length) } else { 0.25 * length }
 }
 
-/// Steps and changes of the gradient.
-#[derive(Default)]
-struct Pairs {
+/// What has been seen of the curvature of a function: steps, and how the gradient changed over each.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Curvature {
     list: VecDeque<(Vec<f64>, Vec<f64>)>,
 }
 
-impl Pairs {
+impl Curvature {
+    /// What would have been seen of so many times the function.
+    #[must_use]
+    pub fn times(mut self, factor: f64) -> Self {
+        self.list.iter_mut().flat_map(|(_, y)| y).for_each(|y| *y *= factor);
+        self
+    }
+
+    /// All steps and changes, one after the other.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[f64]> {
+        self.list.iter().flat_map(|(s, y)| [s.as_slice(), y.as_slice()])
+    }
+
+    /// From what [`Curvature::rows`] gave, for so many entries.
+    pub(super) fn from_rows(rows: &[f64], entries: usize) -> Self {
+        let pair = |pair: &[f64]| (pair[..entries].to_vec(), pair[entries..].to_vec());
+        Self { list: rows.chunks_exact((2 * entries).max(1)).map(pair).collect() }
+    }
+
     fn observe(&mut self, x: &[f64], next: &[f64], gradient: &[f64], next_gradient: &[f64]) {
         let difference = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>();
         let (s, y) = (difference(next, x), difference(next_gradient, gradient));
@@ -292,7 +316,14 @@ mod tests {
 
     #[test]
     fn finds_the_bottom_of_a_curved_valley() {
-        let found = minimise(&mut Function(|x: &[f64]| Ok(rosenbrock(x))), &[-1.2, 1.0], &FREE, &options()).unwrap();
+        let found = minimise(
+            &mut Function(|x: &[f64]| Ok(rosenbrock(x))),
+            &[-1.2, 1.0],
+            &FREE,
+            &options(),
+            Curvature::default(),
+        )
+        .unwrap();
         assert!(found.converged && found.evaluations < 100, "{found:?}");
         assert!((found.x[0] - 1.0).abs() < 1e-4 && (found.x[1] - 1.0).abs() < 1e-4);
     }
@@ -300,7 +331,14 @@ mod tests {
     #[test]
     fn stays_within_bounds_and_ends_at_them() {
         let bounds = [(-2.0, 0.5), (-2.0, 2.0)];
-        let found = minimise(&mut Function(|x: &[f64]| Ok(rosenbrock(x))), &[-1.2, 1.0], &bounds, &options()).unwrap();
+        let found = minimise(
+            &mut Function(|x: &[f64]| Ok(rosenbrock(x))),
+            &[-1.2, 1.0],
+            &bounds,
+            &options(),
+            Curvature::default(),
+        )
+        .unwrap();
         assert!((found.x[0] - 0.5).abs() < 1e-12 && (found.x[1] - 0.25).abs() < 1e-4, "{found:?}");
     }
 
@@ -312,10 +350,13 @@ mod tests {
                     if x[0] > 1.5 { Err(Error::NotFinite { steps: 0, variance: 1.0 }) } else { Ok(rosenbrock(x)) }
                 },
             );
-        let found = minimise(&mut function, &[-1.2, 1.0], &FREE, &options()).unwrap();
+        let found = minimise(&mut function, &[-1.2, 1.0], &FREE, &options(), Curvature::default()).unwrap();
         assert!((found.x[0] - 1.0).abs() < 1e-4, "{found:?}");
         let mut broken = Function(|_: &[f64]| Err(Error::Interrupted));
-        assert_eq!(minimise(&mut broken, &[0.0, 0.0], &FREE, &options()), Err(Error::Interrupted));
+        assert_eq!(
+            minimise(&mut broken, &[0.0, 0.0], &FREE, &options(), Curvature::default()),
+            Err(Error::Interrupted)
+        );
     }
 
     #[test]
@@ -326,7 +367,7 @@ mod tests {
             Ok(rosenbrock(x))
         });
         let few = MinimiserOptions { max_evaluations: 7, ..options() };
-        let found = minimise(&mut function, &[-1.2, 1.0], &FREE, &few).unwrap();
+        let found = minimise(&mut function, &[-1.2, 1.0], &FREE, &few, Curvature::default()).unwrap();
         assert_eq!((found.evaluations, calls, found.converged), (7, 7, false));
     }
 }

@@ -70,6 +70,7 @@ impl LearningArgument<'_> {
             prior: self.priors,
             keep_on_interrupt: self.keep_on_interrupt,
             checkpoint: self.checkpoint,
+            ..LearnOptions::default()
         };
         let (variance_groups, learn_intercept) = (self.variance_groups, self.learn_intercept);
         Ok(Learning { folds, variance_groups, learn_intercept, options })

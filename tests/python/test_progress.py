@@ -43,5 +43,5 @@ def test_nothing_is_shown_unless_asked_for(rng, capsys):
     KernelClassifier(random_state=0, verbose=1).fit(X, y)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "evaluation 1: " in shown.err
+    assert "evaluation 1 on" in shown.err
     assert "step 0: " in shown.err

@@ -1,0 +1,194 @@
+//! Ψ as a function of the logarithms of the hyperparameters, and how accurate it is when.
+
+use super::checkpoint::Checkpoint;
+use super::learner::{Evaluation, LearnOptions};
+use super::optimiser::Objective;
+use super::parameters::ParameterLayout;
+use crate::context::{Context, Progress};
+use crate::cv::{CrossValidation, CvOptions, gradient};
+use crate::data::Inputs;
+use crate::error::Result;
+use crate::kernel::Precision;
+use crate::model::{FitOptions, ModelSpec};
+use crate::prior::JointPrior;
+use crate::solve::SolveParams;
+use std::time::{Duration, Instant};
+
+/// How accurate evaluations are: loose at first, and more so only when there is nothing left to gain.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    /// max|α + g| of the fits is at most so many times what was asked for.
+    fits: f64,
+    /// The error of the gradient is at most about so many times what was asked for.
+    gradient: f64,
+    /// Steps that gain less than so many times the tolerance do not count.
+    tolerance: f64,
+}
+
+const LEVELS: [Level; 3] = [
+    Level { fits: 10.0, gradient: 100.0, tolerance: 10.0 },
+    Level { fits: 1.0, gradient: 10.0, tolerance: 1.0 },
+    Level { fits: 1.0, gradient: 1.0, tolerance: 1.0 },
+];
+/// The level at which learning ends, unless it gets stuck there.
+const LAST_LEVEL: usize = 1;
+/// Kernel matrices are kept in single precision where no more accuracy than this is asked for, and where the error is at
+/// most so large beside I.
+const SINGLE_ACCURACY: f64 = 1e-4;
+const SINGLE_ERROR: f64 = 1e-2;
+
+/// What is learned, from whatever points.
+pub(super) struct Task<'a> {
+    pub context: &'a Context,
+    pub spec: &'a ModelSpec,
+    pub layout: &'a ParameterLayout,
+    pub options: &'a LearnOptions,
+    pub begun: Instant,
+}
+
+/// Ψ as a function of the logarithms.
+pub(super) struct Criterion<'a> {
+    task: &'a Task<'a>,
+    x: &'a Inputs,
+    cv: &'a mut CrossValidation,
+    /// Which of the [`LEVELS`] evaluations are at, and at which learning ends unless it gets stuck there.
+    level: usize,
+    last_level: usize,
+    /// The prior of the last evaluation, where its kernel matrices can be used again, and how these are kept.
+    prior: Option<(JointPrior, Precision)>,
+    /// Time of evaluations that were made before a stop.
+    before: Duration,
+    checkpoint: Option<Checkpoint>,
+    /// The lowest value at this accuracy, and where.
+    pub best: Option<(f64, Vec<f64>)>,
+    pub history: Vec<Evaluation>,
+}
+
+impl<'a> Criterion<'a> {
+    /// Ψ on all points, some evaluations of which may have been made before.
+    pub(super) fn new(
+        task: &'a Task<'a>,
+        x: &'a Inputs,
+        cv: &'a mut CrossValidation,
+        checkpoint: Option<Checkpoint>,
+    ) -> Self {
+        let before = checkpoint.as_ref().map_or(Duration::ZERO, Checkpoint::elapsed);
+        let (best, history) = (None, Vec::new());
+        Self { task, x, cv, level: 0, last_level: LAST_LEVEL, prior: None, before, checkpoint, best, history }
+    }
+
+    /// Ψ on a part of the points, to begin with: never more accurate than at first.
+    pub(super) fn of_a_part(task: &'a Task<'a>, x: &'a Inputs, cv: &'a mut CrossValidation) -> Self {
+        Self { last_level: 0, ..Self::new(task, x, cv, None) }
+    }
+
+    /// The prior at some hyperparameters.
+    fn prior(&mut self, spec: &ModelSpec, precision: Precision) -> Result<JointPrior> {
+        match self.prior.take() {
+            Some((mut prior, kept)) if kept == precision && self.task.layout.keeps_matrices() => {
+                prior.set_variances(spec.blocks.iter().map(|block| block.variance), spec.intercept_variance)?;
+                Ok(prior)
+            }
+            _ => self.task.context.install(|| spec.prior(self.task.context, self.x, precision)),
+        }
+    }
+
+    /// How the matrices of some hyperparameters are kept: in single precision, for half the memory and less time, where
+    /// nobody can tell the difference.
+    fn precision(&self, spec: &ModelSpec) -> Result<Precision> {
+        let given = self.task.options.cv;
+        if given.accuracy < SINGLE_ACCURACY {
+            return Ok(given.fit.precision);
+        }
+        // Rounding adds a matrix of random entries to K; its largest eigenvalue goes with √n, and is to be small beside I.
+        let means = spec.covariances.iter().map(|covariance| covariance.mean_variance(self.x, None));
+        let means = means.collect::<Result<Vec<_>>>()?;
+        let largest = spec.blocks.iter().map(|block| block.variance * means[block.matrix]).fold(0.0, f64::max);
+        let error = f64::from(f32::EPSILON) * largest * (self.x.rows() as f64).sqrt();
+        Ok(if error <= SINGLE_ERROR { Precision::Single } else { given.fit.precision })
+    }
+
+    /// Adds the penalty of a normal prior on the logarithms.
+    fn penalise(&self, logarithms: &[f64], value: &mut f64, gradient: &mut [f64]) {
+        for ((log, gradient), (mean, deviation)) in logarithms.iter().zip(gradient).zip(&self.task.options.prior) {
+            let standard = (log - mean) / deviation;
+            *value += 0.5 * standard * standard;
+            *gradient += standard / deviation;
+        }
+    }
+
+    /// Takes an evaluation down, and returns what the optimiser needs.
+    fn take_down(&mut self, evaluation: Evaluation) -> (f64, Vec<f64>) {
+        let (value, gradient) = (evaluation.value, evaluation.gradient.clone());
+        if self.best.as_ref().is_none_or(|(lowest, _)| value < *lowest) {
+            self.best = Some((value, evaluation.logarithms.clone()));
+        }
+        self.history.push(evaluation);
+        let slope = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+        self.task.context.report(Progress::Evaluation {
+            evaluation: self.history.len(),
+            points: self.x.rows(),
+            value,
+            slope,
+        });
+        (value, gradient)
+    }
+}
+
+impl Objective for Criterion<'_> {
+    fn evaluate(&mut self, logarithms: &[f64]) -> Result<(f64, Vec<f64>)> {
+        self.task.context.check()?;
+        if let Some(checkpoint) = &mut self.checkpoint
+            && let Some(evaluation) = checkpoint.recall(logarithms, self.cv)?
+        {
+            return Ok(self.take_down(evaluation));
+        }
+        let begun = Instant::now();
+        let spec = self.task.layout.with_logarithms(self.task.spec, logarithms)?;
+        let precision = self.precision(&spec)?;
+        let mut prior = self.prior(&spec, precision)?;
+        let kernel_time = begun.elapsed();
+        let (given, level) = (self.task.options.cv, LEVELS[self.level]);
+        let solve = SolveParams { tol: level.fits * given.fit.solve.tol, ..given.fit.solve };
+        let accuracy = level.gradient * given.accuracy;
+        let options = CvOptions { fit: FitOptions { solve, ..given.fit }, accuracy, ..given };
+        let quiet = self.task.context.without_listener();
+        let found = self.cv.evaluate(&quiet, &mut prior, &options, true)?;
+        let gradient_begun = Instant::now();
+        let f = found.f.unwrap_or_default();
+        let mut gradient = self.task.layout.gradient(&gradient(self.task.context, &prior, &found.e, &f)?);
+        let mut value = found.value;
+        self.penalise(logarithms, &mut value, &mut gradient);
+        self.prior = Some((prior, precision));
+        let told = self.take_down(Evaluation {
+            logarithms: logarithms.to_vec(),
+            value,
+            gradient,
+            products: found.info.products,
+            converged: found.info.converged,
+            kernel_time,
+            fold_time: found.info.time,
+            gradient_time: gradient_begun.elapsed(),
+            at: self.before + self.task.begun.elapsed(),
+        });
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.keep(&self.history, self.cv)?;
+        }
+        Ok(told)
+    }
+
+    fn tolerance(&self) -> f64 {
+        LEVELS[self.level].tolerance * self.task.options.tolerance
+    }
+
+    fn refine(&mut self, stuck: bool) -> bool {
+        let last = if stuck && self.last_level > 0 { LEVELS.len() - 1 } else { self.last_level };
+        let finer = self.level < last;
+        if finer {
+            self.level += 1;
+            // What seemed lowest may have been an error.
+            self.best = None;
+        }
+        finer
+    }
+}
