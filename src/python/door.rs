@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 /// How often Python gets to look at signals.
@@ -17,7 +17,7 @@ const POLL: Duration = Duration::from_millis(50);
 pub(super) struct Settings {
     pub threads: Option<usize>,
     pub memory_limit: Option<u64>,
-    /// Called with (step, products, objective, residual) by fits, and with (evaluation, None, value, slope) while
+    /// Called with (step, products, objective, residual) by fits, and with (evaluation, None, value, slope, points) while
     /// hyperparameters are learned.
     pub listener: Option<Py<PyAny>>,
     /// Whether work that ends well in spite of Ctrl-C may keep what it has.
@@ -101,8 +101,8 @@ fn tell(py: Python<'_>, settings: &Settings, progress: Progress) -> PyResult<()>
         (Some(listener), Progress::Step { step, products, objective, residual }) => {
             listener.call1(py, (step, products, objective, residual)).map(drop)
         }
-        (Some(listener), Progress::Evaluation { evaluation, value, slope }) => {
-            listener.call1(py, (evaluation, py.None(), value, slope)).map(drop)
+        (Some(listener), Progress::Evaluation { evaluation, points, value, slope }) => {
+            listener.call1(py, (evaluation, py.None(), value, slope, points)).map(drop)
         }
         (None, _) => Ok(()),
     }
@@ -117,8 +117,22 @@ struct Pools {
 
 static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
 
+/// A process that was forked while another thread held the lock never gets it: it makes its own threads each time then.
+const LOCK_ATTEMPTS: usize = 1000;
+
+fn lock_pools() -> Option<MutexGuard<'static, Option<Pools>>> {
+    (0..LOCK_ATTEMPTS).find_map(|_| match POOLS.try_lock() {
+        Ok(pools) => Some(pools),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => {
+            std::thread::sleep(Duration::from_micros(100));
+            None
+        }
+    })
+}
+
 fn context_for(threads: Option<usize>) -> Result<Context> {
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(mut pools) = lock_pools() else { return Context::new(threads) };
     let process = std::process::id();
     if let Some(stale) = pools.take_if(|pools| pools.process != process) {
         // Their threads live in the parent; ending them here would wait for ever.
