@@ -355,8 +355,8 @@ def scaling(bench):
 
 Synthetic documents (60 words of 10000, half of them from a topic of the class), linear kernel, stopped after {count}
 products; the fastest of at least {3 * TURNS} fits, in {TURNS} turns of a second or more over all sizes, all of it,
-divided by the number of products. The last column compares with the middle (median) of the table: 0 % everywhere would be linear.
-Goal: within 15 %.
+divided by the number of products. The last column compares with the middle (median) of the table: 0 % everywhere
+would be linear. Goal: within 15 %.
 
 {both}"""
 

@@ -7,11 +7,14 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from conftest import make_blobs
 from nuptse import Hierarchy, KernelClassifier
+from nuptse._folds import as_folds
 from nuptse.datasets import make_taxonomy
 from nuptse.kernels import RBF, Linear
 
@@ -196,6 +199,50 @@ def test_folds_that_make_no_sense(rng, folds, message):
         KernelClassifier(folds=folds, learn=True).fit(X, y)
 
 
+def families(rng, count=60, size=4):
+    """Draw points in families: members are next to each other and of one class, and say nothing of others."""
+    centres = rng.normal(size=(count, 3))
+    X = np.repeat(centres, size, axis=0) + 1e-3 * rng.normal(size=(count * size, 3))
+    return X, np.repeat(rng.integers(0, 2, count), size), np.repeat(np.arange(count), size)
+
+
+def test_groups_are_held_out_together(rng):
+    X, y, groups = families(rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        trusting = KernelClassifier(random_state=0).fit(X, y)
+        wary = KernelClassifier(random_state=0).fit(X, y, groups=groups)
+    # Members of a family give each other away; other families are told nothing.
+    assert trusting.cv_value_ < 0.2 * len(y)
+    assert wary.cv_value_ > 0.6 * len(y)
+    same = KernelClassifier(random_state=0, folds=GroupKFold(5))
+    value = same.cv_criterion(X, y, groups=groups).value
+    given = [test for _, test in GroupKFold(5).split(X, y, groups)]
+    assert value == KernelClassifier(folds=given).cv_criterion(X, y).value
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.integers(0, 3)), min_size=6, max_size=40).filter(
+        lambda points: len({group for group, _ in points}) >= 3
+    )
+)
+def test_no_fold_cuts_through_a_group(points):
+    groups, y = np.array(points).T
+    folds = as_folds(3, np.zeros((len(y), 1)), y, 0, groups)
+    assert isinstance(folds, np.ndarray)
+    assert set(folds.tolist()) == set(range(folds.max() + 1))
+    for group in np.unique(groups):
+        assert len(np.unique(folds[groups == group])) == 1
+
+
+def test_groups_of_points_that_make_no_sense(rng):
+    X, y, groups = families(rng, 6)
+    with pytest.raises(ValueError, match="groups has 3 entries, but X has 24 rows"):
+        KernelClassifier().fit(X, y, groups=groups[:3])
+    with pytest.raises(ValueError, match="there are 2 groups, too few for 5 folds"):
+        KernelClassifier().fit(X, y, groups=groups % 2)
+
+
 def test_a_budget_that_is_too_small_is_told(rng):
     X, y = make_blobs(rng)
     with pytest.warns(ConvergenceWarning, match="after 2 evaluations"):
@@ -217,7 +264,7 @@ def test_no_warning_where_all_went_well(rng, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         KernelClassifier(learn=True, verbose=1).fit(X, y)
-    assert "evaluation 1: criterion" in capsys.readouterr().err
+    assert "evaluation 1 on" in capsys.readouterr().err
 
 
 def test_a_fit_without_learning_forgets_what_was_learned(rng):
@@ -298,7 +345,7 @@ def test_a_fit_that_is_killed_goes_on_where_it_was(tmp_path):
     code = SLOW_FIT + f"fit(verbose=1, checkpoint={str(path)!r})"
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
-            if line.startswith("evaluation 3:"):
+            if line.startswith("evaluation 3 on"):
                 process.kill()
     assert path.exists()
     names = {}
