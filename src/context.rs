@@ -124,7 +124,7 @@ impl Context {
         self.member.as_ref()
     }
 
-    /// Limits the bytes that kernel matrices may take; without it, what the machine has left is the limit.
+    /// Limits the bytes that large arrays may take; without it, a safe share of what the machine has left is the limit.
     #[must_use]
     pub fn with_memory_limit(mut self, bytes: Option<u64>) -> Self {
         self.memory_limit = bytes;
@@ -166,14 +166,30 @@ impl Context {
         needed <= self.allowance()
     }
 
+    /// The same, less so many bytes of a limit that was given. What the machine has left falls by itself.
+    #[must_use]
+    pub(crate) fn after_taking(&self, bytes: u64) -> Self {
+        Self { memory_limit: self.memory_limit.map(|limit| limit.saturating_sub(bytes)), ..self.clone() }
+    }
+
+    /// The same, with so many bytes set aside for what is to come. Fails where they are more than may be used.
+    pub(crate) fn set_aside(&self, what: &'static str, needed: u64) -> Result<Self> {
+        let allowed = self.allowance();
+        let left = allowed.checked_sub(needed).ok_or(Error::MemoryLimit { what, needed, allowed })?;
+        Ok(Self { memory_limit: Some(left), ..self.clone() })
+    }
+
     fn allowance(&self) -> u64 {
         self.memory_limit.or_else(memory::allowance).unwrap_or(u64::MAX)
     }
 
     /// Fails if `needed` bytes for `what` are more than may be used.
     pub fn plan_memory(&self, what: &'static str, needed: u64) -> Result<()> {
-        let allowed = self.allowance();
-        if needed > allowed { Err(Error::MemoryLimit { what, needed, allowed }) } else { Ok(()) }
+        match self.memory_limit {
+            Some(allowed) if needed > allowed => Err(Error::MemoryLimit { what, needed, allowed }),
+            Some(_) => Ok(()),
+            None => memory::check(what, needed),
+        }
     }
 
     /// Tells the listener, if there is one.

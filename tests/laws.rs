@@ -7,7 +7,7 @@ mod support;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use nuptse::data::Inputs;
 use nuptse::kernel::{
-    Covariance, DenseOperator, KernelOperator, Linear, OnColumns, Parameter, PointwiseCovariance, Precision,
+    Block, Covariance, DenseOperator, KernelOperator, Linear, OnColumns, Parameter, PointwiseCovariance, Precision,
     Precomputed, Rbf, Shuffle, WeightedLinear,
 };
 use nuptse::likelihood::Softmax;
@@ -122,15 +122,38 @@ fn rbf_that_is_never_stored() {
 #[test]
 fn a_matrix_that_does_not_fit_is_not_stored() {
     let x = Random::new(1).dense(4000, 2);
-    let small = context().with_memory_limit(Some(40_000_000));
     let rbf = Rbf::isotropic(1.0).unwrap();
-    assert_eq!(rbf.operator(&small, &x, Precision::Double).unwrap().representation(), "matrix-free");
-    assert_eq!(rbf.operator(&small, &x, Precision::Single).unwrap().representation(), "stored in single precision");
+    let representation = |limit: u64| {
+        let context = context().with_memory_limit(Some(limit));
+        rbf.operator(&context, &x, Precision::Double).unwrap().representation()
+    };
+    assert_eq!(representation(80_000_000), "stored in double precision");
+    assert_eq!(representation(40_000_000), "stored in single precision");
+    assert_eq!(representation(20_000_000), "matrix-free");
     let smaller = context().with_memory_limit(Some(1_000_000));
     assert!(matches!(
         rbf.operator(&smaller, &x, Precision::Double),
         Err(Error::MemoryLimit { allowed: 1_000_000, .. })
     ));
+}
+
+#[test]
+fn all_matrices_of_a_model_have_to_fit_together() {
+    let x = Random::new(1).dense(640, 2);
+    let widths = [1.0, 2.0, 3.0];
+    let covariances = widths.iter().map(|&width| Arc::new(Rbf::isotropic(width).unwrap()) as Arc<dyn Covariance>);
+    let blocks = (0..3).map(|matrix| Block { matrix, variance: 1.0 }).collect();
+    let mixing = Arc::new(Flat::new(3));
+    let spec = ModelSpec { covariances: covariances.collect(), blocks, mixing, intercept_variance: 1.0 };
+    // A matrix takes 1.8 MB in double precision.
+    let kept = |limit: u64| {
+        let prior = spec.prior(&context().with_memory_limit(Some(limit)), &x, Precision::Double).unwrap();
+        prior.blocks().matrices().iter().map(|one| one.representation()).collect::<Vec<_>>()
+    };
+    let (double, single, free) = ("stored in double precision", "stored in single precision", "matrix-free");
+    assert_eq!(kept(6_000_000), [double, double, double]);
+    assert_eq!(kept(4_800_000), [double, double, single]);
+    assert_eq!(kept(3_800_000), [double, double, free]);
 }
 
 #[test]

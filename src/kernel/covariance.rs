@@ -54,6 +54,11 @@ pub trait Covariance: std::fmt::Debug + Send + Sync {
         Ok(1.0)
     }
 
+    /// Whether a product takes work for every pair of points, and not for every entry of the inputs only.
+    fn is_pairwise(&self) -> bool {
+        true
+    }
+
     /// Whether predictions need the training points, or their number only.
     fn needs_training_points(&self) -> bool {
         true

@@ -30,11 +30,12 @@ struct Computed<F> {
 }
 
 impl<F: PointwiseCovariance> DenseOperator<F> {
-    /// Evaluates the function for all pairs of points, or, where the matrix would not fit in memory, gets ready to do so in
-    /// every product.
+    /// Evaluates the function for all pairs of points, in single precision where there is no room for more, or, where the
+    /// matrix would not fit in memory even so, gets ready to do so in every product.
     pub fn new(context: &Context, function: F, x: &Inputs, precision: Precision) -> Result<Self> {
         let mut operator = Self::matrix_free(function, x);
-        if context.has_room(PackedSymmetric::bytes(x.rows(), precision)) {
+        let fits = |precision: &Precision| context.has_room(PackedSymmetric::bytes(x.rows(), *precision));
+        if let Some(precision) = [precision, Precision::Single].into_iter().find(fits) {
             let Computed { function, points } = &operator.source;
             let build = |buffers: &mut TileBuffers, tile: &mut [f64], rows, columns| {
                 function.tile(tile, (points, rows), (points, columns), buffers);
@@ -101,6 +102,10 @@ impl<F: PointwiseCovariance> KernelOperator for DenseOperator<F> {
 
     fn representation(&self) -> &'static str {
         self.stored.as_ref().map_or("matrix-free", PackedSymmetric::description)
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.stored.as_ref().map_or(0, PackedSymmetric::size)
     }
 
     fn apply(

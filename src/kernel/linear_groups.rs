@@ -57,6 +57,10 @@ impl Covariance for WeightedLinear {
         Some(&self.groups)
     }
 
+    fn is_pairwise(&self) -> bool {
+        false
+    }
+
     fn mean_variance(&self, x: &Inputs, weights: Option<ArrayView1<'_, f64>>) -> Result<f64> {
         Linear.mean_variance(&self.weighted(x)?, weights)
     }
@@ -105,6 +109,10 @@ impl KernelOperator for Grouped {
 
     fn representation(&self) -> &'static str {
         self.inner.representation()
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.inner.stored_bytes()
     }
 
     fn apply(

@@ -17,6 +17,11 @@ pub trait KernelOperator: std::fmt::Debug + Send + Sync {
     /// How the matrix is kept, in a few words for the user.
     fn representation(&self) -> &'static str;
 
+    /// Bytes that the matrix takes, where it is stored.
+    fn stored_bytes(&self) -> u64 {
+        0
+    }
+
     /// out = M S. Where S has fewer rows than there are points, M is the corner of its leading rows and columns.
     fn apply(
         &self,

@@ -66,6 +66,15 @@ impl PackedSymmetric {
         side * (side + 1) / 2 * ENTRIES as u64 * entry as u64
     }
 
+    /// Bytes that this matrix takes.
+    pub(crate) fn size(&self) -> u64 {
+        let precision = match self.rows {
+            TileRows::Double(_) => Precision::Double,
+            TileRows::Single(_) => Precision::Single,
+        };
+        Self::bytes(self.points, precision)
+    }
+
     /// How the entries are kept, for the user.
     pub(crate) fn description(&self) -> &'static str {
         match self.rows {

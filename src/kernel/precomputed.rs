@@ -98,6 +98,10 @@ impl KernelOperator for StoredOperator {
         self.matrix.description()
     }
 
+    fn stored_bytes(&self) -> u64 {
+        self.matrix.size()
+    }
+
     fn apply(
         &self,
         context: &Context,

@@ -66,9 +66,11 @@ impl ModelSpec {
         )?;
         let begun = Instant::now();
         context.install(|| {
-            let prior = self.prior(context, x, options.precision)?;
+            let for_matrices = context.set_aside("the arrays of the fit", self.vector_bytes(x.rows()))?;
+            let prior = self.prior(&for_matrices, x, options.precision)?;
             let kernel_time = begun.elapsed();
-            let (solver, pairs, reason) = options.solver.choose(context, &prior, options.solve.pairs);
+            let left = context.after_taking(prior.stored_bytes());
+            let (solver, pairs, reason) = options.solver.choose(&left, &prior, options.solve.pairs);
             let params = SolveParams { pairs, ..options.solve };
             let found = minimise(context, &prior, &Softmax::new(targets), start, solver, &params, None)?;
             let intercepts = prior.intercepts(found.alpha.view());

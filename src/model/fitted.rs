@@ -73,6 +73,9 @@ impl Model {
 
     /// The class functions u at other points, one row a point.
     pub fn decision_function(&self, context: &Context, x: &Inputs) -> Result<Array2<f64>> {
+        let width = 2 * (self.spec.mixing.functions() + self.spec.mixing.classes());
+        let needed = (x.rows() as u64).saturating_mul((width * size_of::<f64>()) as u64);
+        context.plan_memory("the predictions, all at once,", needed)?;
         context.install(|| {
             let shape = (x.rows(), self.spec.mixing.functions());
             let mut functions = vec![0.0; shape.0 * shape.1];

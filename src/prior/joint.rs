@@ -44,6 +44,12 @@ impl JointPrior {
         self.mixing.classes()
     }
 
+    /// Bytes that the stored kernel matrices take.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        self.blocks.matrices().iter().map(|matrix| matrix.stored_bytes()).sum()
+    }
+
     /// K̆.
     #[must_use]
     pub fn blocks(&self) -> &KernelBlocks {

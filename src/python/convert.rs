@@ -23,6 +23,12 @@ pub(super) enum InputsArgument<'py> {
 impl InputsArgument<'_> {
     /// Copies the array, once: Python may change it while we work.
     pub(super) fn copy(&self) -> Result<Inputs> {
+        let entries = match self {
+            Self::Double(x) => x.as_array().len(),
+            Self::Single(x) => x.as_array().len(),
+            Self::Sparse((_, _, values, _)) => 2 * values.as_array().len(),
+        };
+        crate::memory::check("a copy of the inputs", (entries * size_of::<f64>()) as u64)?;
         match self {
             Self::Double(x) => Inputs::dense(copied(x.as_array(), |&value| value)),
             Self::Single(x) => Inputs::dense(copied(x.as_array(), |&value| f64::from(value))),
