@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import numbers
 import warnings
 from os import PathLike, fspath
@@ -37,6 +38,7 @@ __all__ = ["KernelClassifier", "load"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
+_LOG = logging.getLogger("nuptse")
 _SOLVERS = ("auto", "newton-cg", "newton-cg-symmetric", "lbfgs", "exact")
 _LOSSES = ("zero_one", "taxonomic", "parent")
 _SOLVER_OPTIONS: dict[str, Any] = {
@@ -106,7 +108,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     precision : {"double", "single"}, default="double"
         How a stored kernel matrix is kept; sums are always taken in double precision.
     memory_limit : int, default=None
-        Bytes that kernel matrices may take; by default a safe share of the free memory.
+        Bytes that a fit may take for kernel matrices and its own arrays; by default a safe share of what the machine,
+        its control group and the address space of the process have left. Kernel matrices that would not fit are stored
+        in single precision, or made anew for every product; `fit_info_` says which, and so does the logger "nuptse".
+        What cannot be done within the limit raises `MemoryLimitError` before any work.
     n_threads : int, default=None
         Number of threads; by default the environment variable NUPTSE_NUM_THREADS, or all cores. Results do not depend
         on it.
@@ -272,6 +277,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.dual_coef_ = model.alpha
         self.intercept_ = model.intercepts
         self.fit_info_ = info
+        _LOG.info(
+            "kernel matrices: %s; solver %s: %s", ", ".join(info["kernel_matrices"]), info["solver"], info["reason"]
+        )
         self.n_iter_ = info["steps"]
         self._model = model
         for name in ("cv_value_", "history_"):
@@ -298,6 +306,12 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             values = dict(zip(names, np.exp(row.pop("logarithms")).tolist(), strict=True))
             gradient = dict(zip(names, row.pop("gradient"), strict=True))
             self.history_.append({"evaluation": number, **row, "hyperparameters": values, "gradient": gradient})
+        if learned["checkpoint_problem"] is not None:
+            warnings.warn(
+                f"learning went on without its last checkpoints: {learned['checkpoint_problem']}",
+                UserWarning,
+                stacklevel=4,
+            )
         if learned["interrupted"]:
             warnings.warn(
                 f"learning was interrupted after {len(self.history_)} evaluations; the best hyperparameters so far are "
@@ -368,7 +382,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "variance_groups": numbered(task.plan.variance_groups),
             "learn_intercept": bool(self.learn_intercept),
             "max_evaluations": int(self.max_evaluations),
-            "tolerance": 3e-4,
+            "tolerance": 1e-4,
             "bounds": bounds,
             "priors": priors,
             "keep_on_interrupt": bool(self.keep_on_interrupt),

@@ -1,7 +1,7 @@
 //! Ψ, and what its gradient needs of every fold.
 
 use super::Folds;
-use super::fold::{FoldResult, FoldState, in_place};
+use super::fold::{FoldResult, FoldState, Pace, in_place};
 use super::meeting::side_by_side;
 use super::shuffled::shuffled;
 use crate::context::Context;
@@ -112,6 +112,8 @@ pub struct CrossValidation {
     targets: Targets,
     folds: Folds,
     states: Vec<Option<FoldState>>,
+    /// How accurate fits are likely to have to be at first.
+    pace: Option<Pace>,
 }
 
 impl CrossValidation {
@@ -121,7 +123,7 @@ impl CrossValidation {
         check_shape("there must be a fold for every point", targets.points(), folds.points())?;
         let targets = known(targets)?;
         let states = vec![None; folds.count()];
-        Ok(Self { targets, folds, states })
+        Ok(Self { targets, folds, states, pace: None })
     }
 
     /// The targets.
@@ -151,6 +153,23 @@ impl CrossValidation {
         }
         self.states = states;
         Ok(())
+    }
+
+    /// How accurate the fit of the first fold had to be in the last evaluation.
+    #[must_use]
+    pub fn pace(&self) -> Option<Pace> {
+        self.states.iter().flatten().find_map(|state| state.pace)
+    }
+
+    /// Says how accurate fits are likely to have to be, from a cross-validation of much the same.
+    pub fn expect(&mut self, pace: Option<Pace>) {
+        self.pace = pace;
+    }
+
+    /// Where a fold starts from, and how accurate its fit is likely to have to be.
+    fn before(&self, fold: usize) -> (Option<&FoldState>, Option<Pace>) {
+        let state = self.states[fold].as_ref();
+        (state, state.map_or(self.pace, |state| state.pace))
     }
 
     /// Where a fit to all points may start, once there was an evaluation: the mean of the α that folds have, every point being
@@ -188,20 +207,20 @@ impl CrossValidation {
             time: begun.elapsed(),
         };
         let value = results.iter().map(|result| result.value).sum();
+        self.states = results.iter().enumerate().map(|(k, result)| Some(self.state(k, result))).collect();
         let (e, f): (Vec<_>, Vec<_>) = results.into_iter().map(|result| (result.e, result.f)).unzip();
-        self.states = (0..e.len()).map(|k| Some(self.state(k, &e[k], f[k].as_ref()))).collect();
         Ok(CvResult { value, e, f: f.into_iter().collect(), info })
     }
 
     /// Where the next evaluation of a fold starts.
-    fn state(&self, fold: usize, e: &Array2<f64>, f: Option<&Array2<f64>>) -> FoldState {
+    fn state(&self, fold: usize, result: &FoldResult) -> FoldState {
         // F is minus the adjoint solution on the points kept.
-        let adjoint = f.map(|f| {
+        let adjoint = result.f.as_ref().map(|f| {
             let mut x = -f;
             self.folds.held_out(fold).into_iter().for_each(|point| x.row_mut(point).fill(0.0));
             x
         });
-        FoldState { alpha: e.clone(), adjoint }
+        FoldState { alpha: result.e.clone(), adjoint, pace: result.pace }
     }
 
     fn one_after_the_other(
@@ -215,8 +234,7 @@ impl CrossValidation {
             (0..self.folds.count())
                 .map(|k| {
                     let held_out = self.folds.held_out(k);
-                    let state = self.states[k].as_ref();
-                    shuffled(context, prior, &self.targets, &held_out, state, options, wants_gradient)
+                    shuffled(context, prior, &self.targets, &held_out, self.before(k), options, wants_gradient)
                 })
                 .collect()
         })
@@ -263,8 +281,8 @@ impl CrossValidation {
         wants_gradient: bool,
     ) -> Result<FoldResult> {
         let is_held_out = |row: usize| self.folds.of_point()[row] == k;
-        let state = self.states[k].as_ref();
-        in_place(context, prior, (&self.targets, is_held_out), state, approximation, options, wants_gradient)
+        let parts = (&self.targets, is_held_out);
+        in_place(context, prior, parts, self.before(k), approximation, options, wants_gradient)
     }
 }
 

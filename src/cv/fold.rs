@@ -20,6 +20,19 @@ const FINEST: f64 = 1e-11;
 /// system is solved, which would have to be solved again.
 const LIKELY_SHARE: f64 = 0.3;
 
+/// A fit is not asked at once for more than this share of what it is asked for by itself, whatever was needed before.
+const MOST_AT_ONCE: f64 = 0.02;
+
+/// How accurate the fit of a fold had to be, for the next one to be so at once: to carry a fit on takes more products than to
+/// let it run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// max|α + g| that would have been enough for an accuracy of one.
+    pub enough: f64,
+    /// ‖F‖ as a share of ‖g_I‖, in the norm of K̃.
+    pub share: f64,
+}
+
 /// Where the work on a fold starts: what the last evaluation left, on all points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoldState {
@@ -27,6 +40,8 @@ pub struct FoldState {
     pub alpha: Array2<f64>,
     /// The solution of the adjoint system, zero on the points held out.
     pub adjoint: Option<Array2<f64>>,
+    /// How accurate the fit had to be.
+    pub pace: Option<Pace>,
 }
 
 /// What one fold gives.
@@ -40,6 +55,7 @@ pub(super) struct FoldResult {
     pub value: f64,
     pub products: usize,
     pub converged: bool,
+    pub pace: Option<Pace>,
 }
 
 /// A fold as the fit sees it: some points that it is made of, and some that are held out.
@@ -79,6 +95,7 @@ pub(super) struct Worked {
     pub value: f64,
     pub products: usize,
     pub converged: bool,
+    pub pace: Option<Pace>,
 }
 
 /// Where a fit starts, and its adjoint system.
@@ -86,6 +103,7 @@ pub(super) struct Worked {
 pub(super) struct FoldStart<'a> {
     pub alpha: Option<ArrayView2<'a, f64>>,
     pub adjoint: Option<ArrayView2<'a, f64>>,
+    pub pace: Option<Pace>,
 }
 
 /// Works on a fold: fits, and carries the fit on until the gradient is accurate enough.
@@ -98,6 +116,10 @@ pub(super) fn work_on(
     wants_gradient: bool,
 ) -> Result<Worked> {
     let (solver, mut params) = options.solver(context, parts.prior());
+    if let Some(Pace { enough, .. }) = start.pace.filter(|_| wants_gradient) {
+        params.tol = params.tol.min((0.5 * enough * options.accuracy).max(MOST_AT_ONCE * params.tol));
+    }
+    let likely_share = start.pace.map_or(LIKELY_SHARE, |pace| pace.share);
     let mut work = Workspace::default();
     let mut found =
         minimise(context, parts.prior(), parts.kept(), start.alpha, solver, &params, approximation.cloned())?;
@@ -117,23 +139,28 @@ pub(super) fn work_on(
         products += held_out.products;
         let HeldOut { value, g, influence, .. } = held_out;
         let Some((image, of_held_out)) = influence else {
-            return Ok(Worked { alpha: found.alpha, derivative: None, value, products, converged });
+            return Ok(Worked { alpha: found.alpha, derivative: None, value, products, converged, pace: None });
         };
         let limit = options.accuracy * value;
         let residual = FitResidual::new(context, &mut work, parts.prior(), parts.kept(), &found)?;
         products += 1;
         let may_refine = refinements < MOST_REFINEMENTS && converged && params.tol > FINEST;
-        let mut share = limit / (residual.norm * LIKELY_SHARE * of_held_out.max(0.0).sqrt());
+        let mut share = limit / (residual.norm * likely_share * of_held_out.max(0.0).sqrt());
         if !may_refine || share >= 1.0 || share.is_nan() {
             let system = residual.system(parts.prior(), parts.kept(), image.view(), limit);
             let solved = system.solve(context, &mut work, solver, approximation, options, adjoint.take())?;
             products += solved.products;
-            share = limit / (residual.norm * solved.f_norm(of_held_out, image.view()));
+            let f_norm = solved.f_norm(of_held_out, image.view());
+            share = limit / (residual.norm * f_norm);
             if !may_refine || share >= 1.0 || share.is_nan() {
                 let value = solved.corrected(value, image.view(), &residual, converged);
                 let converged = converged && solved.converged;
                 let derivative = Some((g, solved.step.s));
-                return Ok(Worked { alpha: found.alpha, derivative, value, products, converged });
+                let enough = found.info.residual * share / options.accuracy;
+                let pace = Pace { enough, share: f_norm / of_held_out.max(0.0).sqrt() };
+                let told = converged && solver != Solver::Exact && pace.enough.is_finite() && pace.share.is_finite();
+                let pace = told.then_some(pace);
+                return Ok(Worked { alpha: found.alpha, derivative, value, products, converged, pace });
             }
             adjoint = Some(solved);
         }
@@ -201,7 +228,7 @@ pub(super) fn in_place(
     context: &Context,
     prior: &JointPrior,
     (targets, is_held_out): (&Targets, impl Fn(usize) -> bool),
-    state: Option<&FoldState>,
+    (state, pace): (Option<&FoldState>, Option<Pace>),
     approximation: Option<&Arc<LowRankPrior>>,
     options: &CvOptions,
     wants_gradient: bool,
@@ -210,6 +237,7 @@ pub(super) fn in_place(
     let start = FoldStart {
         alpha: state.map(|state| state.alpha.view()),
         adjoint: state.and_then(|state| state.adjoint.as_ref()).map(|x| x.view()),
+        pace,
     };
     let mut fold = InPlace { prior, kept, held_out };
     let worked = work_on(context, &mut fold, start, approximation, options, wants_gradient)?;
@@ -219,5 +247,6 @@ pub(super) fn in_place(
         value: worked.value,
         products: worked.products,
         converged: worked.converged,
+        pace: worked.pace,
     })
 }

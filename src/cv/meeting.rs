@@ -77,16 +77,21 @@ impl Member {
         Self { meeting: Arc::clone(meeting), fold }
     }
 
+    /// Leaves without having come, so that the others do not wait.
+    fn stay_away(&self, prior: &JointPrior) {
+        let mut state = self.meeting.lock();
+        state.present -= 1;
+        state.multiply_if_all_are_there(&self.meeting.context, prior);
+        self.meeting.changed.notify_all();
+    }
+
     /// Runs the work of the fold; whatever comes of it, the others need not wait for this one any more.
     pub(super) fn run<T>(&self, prior: &JointPrior, work: impl FnOnce() -> T) -> T {
         struct Leave<'a>(&'a Member, &'a JointPrior);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
-                let mut state = self.0.meeting.lock();
-                state.running -= 1;
-                state.present -= 1;
-                state.multiply_if_all_are_there(&self.0.meeting.context, self.1);
-                self.0.meeting.changed.notify_all();
+                self.0.meeting.lock().running -= 1;
+                self.0.stay_away(self.1);
             }
         }
         self.meeting.begin_to_run(self.meeting.lock());
@@ -186,8 +191,15 @@ pub(super) fn side_by_side<T: Send>(
         Member::new(&meeting, fold).run(prior, || context.install(|| work(context, fold)))
     };
     let results = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..folds).map(|fold| scope.spawn(move || run(fold))).collect();
-        threads.into_iter().map(|thread| thread.join().map_err(|_| Error::Panicked)).collect::<Vec<_>>()
+        let start = |fold| std::thread::Builder::new().spawn_scoped(scope, move || run(fold));
+        let threads: Vec<_> = (0..folds).map(start).collect();
+        // Those that could not be started are not waited for.
+        (0..folds).filter(|&fold| threads[fold].is_err()).for_each(|fold| Member::new(&meeting, fold).stay_away(prior));
+        let join = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<T>>>| match thread {
+            Ok(thread) => thread.join().map_err(|_| Error::Panicked)?,
+            Err(error) => Err(Error::Threads { threads: folds, reason: error.to_string() }),
+        };
+        threads.into_iter().map(join).collect::<Vec<_>>()
     });
-    results.into_iter().map(|result| result.and_then(|inner| inner)).collect()
+    results.into_iter().collect()
 }

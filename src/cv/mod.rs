@@ -19,7 +19,7 @@ mod meeting;
 mod shuffled;
 
 pub use criterion::{CrossValidation, CvInfo, CvOptions, CvResult, FoldMethod};
-pub use fold::FoldState;
+pub use fold::{FoldState, Pace};
 pub use folds::Folds;
 pub use gradient::{CvGradient, gradient};
 pub(crate) use meeting::Member;

@@ -1,7 +1,7 @@
 //! One fold by covariance shuffling (seed 000, D.1): the points kept come first, and the fit works on the leading corner.
 
 use super::CvOptions;
-use super::fold::{FoldParts, FoldResult, FoldStart, FoldState, HeldOut, loss_and_gradient, work_on};
+use super::fold::{FoldParts, FoldResult, FoldStart, FoldState, HeldOut, Pace, loss_and_gradient, work_on};
 use crate::context::Context;
 use crate::data::Targets;
 use crate::error::Result;
@@ -18,14 +18,14 @@ pub(super) fn shuffled(
     prior: &mut JointPrior,
     targets: &Targets,
     held_out: &[usize],
-    state: Option<&FoldState>,
+    before: (Option<&FoldState>, Option<Pace>),
     options: &CvOptions,
     wants_gradient: bool,
 ) -> Result<FoldResult> {
     let shuffle = Shuffle::holding_out(held_out, targets.points())?;
     prior.shuffle(&shuffle);
     let order = shuffle.order(targets.points());
-    let result = on_corner(context, prior, targets, (&order, shuffle.kept()), state, options, wants_gradient);
+    let result = on_corner(context, prior, targets, (&order, shuffle.kept()), before, options, wants_gradient);
     prior.lead(None);
     prior.shuffle(&shuffle);
     result
@@ -94,7 +94,7 @@ fn on_corner(
     prior: &mut JointPrior,
     targets: &Targets,
     (order, first): (&[usize], usize),
-    state: Option<&FoldState>,
+    (state, pace): (Option<&FoldState>, Option<Pace>),
     options: &CvOptions,
     wants_gradient: bool,
 ) -> Result<FoldResult> {
@@ -104,7 +104,8 @@ fn on_corner(
     let leading = |rows: &Array2<f64>| rows.select(Axis(0), &order[..first]);
     let alpha = state.map(|state| leading(&state.alpha));
     let adjoint = state.and_then(|state| state.adjoint.as_ref()).map(leading);
-    let start = FoldStart { alpha: alpha.as_ref().map(|a| a.view()), adjoint: adjoint.as_ref().map(|x| x.view()) };
+    let start =
+        FoldStart { alpha: alpha.as_ref().map(|a| a.view()), adjoint: adjoint.as_ref().map(|x| x.view()), pace };
     prior.lead(Some(first));
     let mut corner = Corner { prior, points, first, kept, held_out };
     let worked = work_on(context, &mut corner, start, None, options, wants_gradient)?;
@@ -116,7 +117,8 @@ fn on_corner(
         put_rows(&mut f, &-x, &order[..first]);
         f
     });
-    Ok(FoldResult { e, f, value: worked.value, products: worked.products, converged: worked.converged })
+    let (value, products, converged, pace) = (worked.value, worked.products, worked.converged, worked.pace);
+    Ok(FoldResult { e, f, value, products, converged, pace })
 }
 
 /// Writes rows to their points.

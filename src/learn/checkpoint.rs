@@ -8,7 +8,7 @@ use super::learner::Evaluation;
 use super::optimiser::Curvature;
 use super::parts::Beginning;
 use crate::archive::{Archive, error};
-use crate::cv::{CrossValidation, FoldState};
+use crate::cv::{CrossValidation, FoldState, Pace};
 use crate::data::{Inputs, Target, Targets};
 use crate::error::{FileProblem, Result};
 use ndarray::Array2;
@@ -34,6 +34,8 @@ pub(super) struct Checkpoint {
     recorded: VecDeque<Evaluation>,
     /// Where every fold stood after the last of these.
     states: Vec<Option<FoldState>>,
+    /// Whether the file could be read or written before.
+    worked: bool,
     /// When the last file was written, and what that took.
     written: Option<(Instant, Duration)>,
 }
@@ -41,11 +43,19 @@ pub(super) struct Checkpoint {
 impl Checkpoint {
     /// Takes what the file holds, if there is one.
     pub(super) fn open(path: PathBuf, fingerprint: u64, cv: &CrossValidation) -> Result<Self> {
-        let mut checkpoint =
-            Self { path, fingerprint, beginning: None, recorded: VecDeque::new(), states: Vec::new(), written: None };
+        let mut checkpoint = Self {
+            path,
+            fingerprint,
+            beginning: None,
+            recorded: VecDeque::new(),
+            states: Vec::new(),
+            worked: false,
+            written: None,
+        };
         if checkpoint.path.exists() {
             let (archive, _) = Archive::load(&checkpoint.path, KIND, VERSION)?;
             checkpoint.read(archive, cv).map_err(|problem| error(&checkpoint.path, problem))?;
+            checkpoint.worked = true;
         }
         Ok(checkpoint)
     }
@@ -95,6 +105,9 @@ impl Checkpoint {
                 at: seconds(at)?,
             });
         }
+        let paces = archive.take("paces", &[folds.len(), 2])?;
+        let pace = |pace: &[f64]| pace[0].is_finite().then_some(Pace { enough: pace[0], share: pace[1] });
+        let paces: Vec<Option<Pace>> = paces.chunks_exact(2).map(pace).collect();
         let shape = (cv.targets().points(), cv.targets().classes());
         for (k, arrays) in folds.into_iter().enumerate() {
             let mut array = |name: &str| {
@@ -103,8 +116,8 @@ impl Checkpoint {
             };
             self.states.push(match arrays {
                 0 => None,
-                1 => Some(FoldState { alpha: array("alpha")?, adjoint: None }),
-                _ => Some(FoldState { alpha: array("alpha")?, adjoint: Some(array("adjoint")?) }),
+                1 => Some(FoldState { alpha: array("alpha")?, adjoint: None, pace: None }),
+                _ => Some(FoldState { alpha: array("alpha")?, adjoint: Some(array("adjoint")?), pace: paces[k] }),
             });
         }
         Ok(())
@@ -118,6 +131,11 @@ impl Checkpoint {
     /// Keeps in mind where learning has begun.
     pub(super) fn begin_at(&mut self, beginning: Beginning) {
         self.beginning = Some(beginning);
+    }
+
+    /// Whether the file could be read or written before.
+    pub(super) fn has_worked(&self) -> bool {
+        self.worked
     }
 
     /// The time that the recorded evaluations took.
@@ -176,6 +194,10 @@ impl Checkpoint {
             &[history.len(), COLUMNS],
             history.iter().flat_map(columns).collect::<Vec<f64>>(),
         );
+        let pace = |state: &Option<FoldState>| {
+            state.as_ref().and_then(|state| state.pace).map_or([f64::NAN; 2], |pace| [pace.enough, pace.share])
+        };
+        archive.insert("paces", &[cv.states().len(), 2], cv.states().iter().flat_map(pace).collect::<Vec<f64>>());
         for (k, state) in cv.states().iter().enumerate() {
             let alpha = state.as_ref().map(|state| ("alpha", &state.alpha));
             let adjoint = state.as_ref().and_then(|state| state.adjoint.as_ref()).map(|adjoint| ("adjoint", adjoint));
@@ -185,6 +207,7 @@ impl Checkpoint {
         }
         archive.save(&self.path, KIND, VERSION)?;
         self.written = Some((Instant::now(), begun.elapsed()));
+        self.worked = true;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use super::parameters::ParameterLayout;
 use crate::context::{Context, Progress};
 use crate::cv::{CrossValidation, CvOptions, gradient};
 use crate::data::Inputs;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::Precision;
 use crate::model::{FitOptions, ModelSpec};
 use crate::prior::JointPrior;
@@ -59,6 +59,8 @@ pub(super) struct Criterion<'a> {
     /// Time of evaluations that were made before a stop.
     before: Duration,
     checkpoint: Option<Checkpoint>,
+    /// Why the last checkpoint could not be written.
+    pub checkpoint_problem: Option<Error>,
     /// The lowest value at this accuracy, and where.
     pub best: Option<(f64, Vec<f64>)>,
     pub history: Vec<Evaluation>,
@@ -74,7 +76,8 @@ impl<'a> Criterion<'a> {
     ) -> Self {
         let before = checkpoint.as_ref().map_or(Duration::ZERO, Checkpoint::elapsed);
         let (best, history) = (None, Vec::new());
-        Self { task, x, cv, level: 0, last_level: LAST_LEVEL, prior: None, before, checkpoint, best, history }
+        let (level, last_level, prior, checkpoint_problem) = (0, LAST_LEVEL, None, None);
+        Self { task, x, cv, level, last_level, prior, before, checkpoint, checkpoint_problem, best, history }
     }
 
     /// Ψ on a part of the points, to begin with: never more accurate than at first.
@@ -89,7 +92,7 @@ impl<'a> Criterion<'a> {
                 prior.set_variances(spec.blocks.iter().map(|block| block.variance), spec.intercept_variance)?;
                 Ok(prior)
             }
-            _ => self.task.context.install(|| spec.prior(self.task.context, self.x, precision)),
+            _ => spec.prior_for_folds(self.task.context, self.x, precision, self.cv.folds().count()),
         }
     }
 
@@ -171,8 +174,14 @@ impl Objective for Criterion<'_> {
             gradient_time: gradient_begun.elapsed(),
             at: self.before + self.task.begun.elapsed(),
         });
-        if let Some(checkpoint) = &mut self.checkpoint {
-            checkpoint.keep(&self.history, self.cv)?;
+        if let Some(checkpoint) = &mut self.checkpoint
+            && let Err(problem) = checkpoint.keep(&self.history, self.cv)
+        {
+            // A path that never worked is a mistake to be told at once; a disk that is full by now is no reason to lose all.
+            if !checkpoint.has_worked() {
+                return Err(problem);
+            }
+            self.checkpoint_problem = Some(problem);
         }
         Ok(told)
     }

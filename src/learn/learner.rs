@@ -95,6 +95,8 @@ pub struct Learned {
     pub interrupted: bool,
     /// Every evaluation.
     pub history: Vec<Evaluation>,
+    /// Why the last checkpoint could not be written, where earlier ones could.
+    pub checkpoint_problem: Option<Error>,
     /// Where a fit to all points may start, near its end.
     pub start: Option<Array2<f64>>,
 }
@@ -136,7 +138,7 @@ pub fn learn(
         checkpoint.begin_at(beginning.clone());
     }
     let mut logarithms = beginning.logarithms.clone();
-    let (mut value, mut converged, mut history) = (f64::NAN, false, Vec::new());
+    let (mut value, mut converged, mut history, mut checkpoint_problem) = (f64::NAN, false, Vec::new(), None);
     if !interrupted {
         let settings = MinimiserOptions { max_evaluations: options.max_evaluations, ..MinimiserOptions::default() };
         let mut criterion = Criterion::new(&task, x, cv, checkpoint);
@@ -148,10 +150,10 @@ pub fn learn(
         if let Some(best) = criterion.best {
             (value, logarithms) = best;
         }
-        history = criterion.history;
+        (history, checkpoint_problem) = (criterion.history, criterion.checkpoint_problem);
     }
     let spec = layout.with_logarithms(spec, &logarithms)?;
-    Ok(Learned { spec, value, converged, interrupted, history, start: cv.start_for_all() })
+    Ok(Learned { spec, value, converged, interrupted, history, checkpoint_problem, start: cv.start_for_all() })
 }
 
 /// Learns from parts of the points, as far as that is of use, and tells where learning from all of them begins. `true` where
@@ -159,18 +161,19 @@ pub fn learn(
 fn begin(
     task: &Task<'_>,
     x: &Inputs,
-    cv: &CrossValidation,
+    cv: &mut CrossValidation,
     bounds: &[(f64, f64)],
     given: Vec<f64>,
 ) -> Result<(Beginning, bool)> {
     let mut beginning = Beginning { logarithms: given, ..Beginning::default() };
     let settings = MinimiserOptions { max_evaluations: PART_EVALUATIONS, ..MinimiserOptions::default() };
-    let mut points = 0;
+    let (mut points, mut pace) = (0, None);
     for every in parts(task.spec, x.rows(), task.options.smallest_part) {
-        let Some((x, mut cv)) = part(x, cv, every) else { continue };
+        let Some((x, mut part)) = part(x, cv, every) else { continue };
+        part.expect(pace);
         let known = beginning.curvature.times(x.rows() as f64 / f64::max(points as f64, 1.0));
         points = x.rows();
-        let mut criterion = Criterion::of_a_part(task, &x, &mut cv);
+        let mut criterion = Criterion::of_a_part(task, &x, &mut part);
         match minimise(&mut criterion, &beginning.logarithms, bounds, &settings, known) {
             Ok(minimum) => beginning = Beginning { logarithms: minimum.x, curvature: minimum.curvature },
             // What goes wrong there need not go wrong on all points.
@@ -183,7 +186,9 @@ fn begin(
             }
             Err(error) => return Err(error),
         }
+        pace = part.pace();
     }
+    cv.expect(pace);
     beginning.curvature = beginning.curvature.times(x.rows() as f64 / f64::max(points as f64, 1.0));
     Ok((beginning, false))
 }

@@ -8,8 +8,10 @@ use crate::data::Inputs;
 use crate::model::ModelSpec;
 use std::collections::HashMap;
 
-/// Every part has so many times the points of the one before.
-const GROWTH: usize = 2;
+/// Every part has so many times the points of the one before: fewer steps where the work grows with the points, as then a part
+/// saves less.
+const GROWTH: usize = 4;
+const GROWTH_OF_PAIRS: usize = 2;
 
 /// Where learning begins.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -25,7 +27,9 @@ pub(super) fn parts(spec: &ModelSpec, points: usize, smallest: Option<usize>) ->
     let Some(smallest) = smallest.filter(|_| spec.covariances.iter().all(|one| one.needs_training_points())) else {
         return Vec::new();
     };
-    let mut parts: Vec<usize> = std::iter::successors(Some(GROWTH), |every| every.checked_mul(GROWTH))
+    let pairwise = spec.covariances.iter().any(|one| one.is_pairwise());
+    let growth = if pairwise { GROWTH_OF_PAIRS } else { GROWTH };
+    let mut parts: Vec<usize> = std::iter::successors(Some(growth), |every| every.checked_mul(growth))
         .take_while(|every| points / every >= smallest.max(1))
         .collect();
     parts.reverse();

@@ -1,7 +1,7 @@
 //! The one door from Python into Rust: it lets go of the GIL, watches for Ctrl-C, hands on progress and turns errors.
 
 use crate::context::Progress;
-use crate::{Context, Result};
+use crate::{Context, Error, Result};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use std::collections::HashMap;
@@ -45,12 +45,15 @@ pub(super) fn enter<T: Send + 'static>(
     py.detach(move || {
         std::thread::scope(|scope| {
             // The context goes with the work, and with it the last sender.
-            let worker = scope.spawn(move || {
+            let run = move || {
                 let result = work(&context);
                 drop(context);
                 // The receiver outlives this thread.
                 let _ = sender.send(Message::Done(result));
-            });
+            };
+            let worker = std::thread::Builder::new()
+                .spawn_scoped(scope, run)
+                .map_err(|error| Error::Threads { threads: 1, reason: error.to_string() })?;
             let mut raised = None;
             let mut raise = |outcome: PyResult<()>| {
                 if let Err(error) = outcome {

@@ -102,6 +102,7 @@ pub(super) fn learned_dict<'py>(py: Python<'py>, learned: &Learned) -> PyResult<
     dict.set_item("value", learned.value)?;
     dict.set_item("converged", learned.converged)?;
     dict.set_item("interrupted", learned.interrupted)?;
+    dict.set_item("checkpoint_problem", learned.checkpoint_problem.as_ref().map(ToString::to_string))?;
     let rows = learned.history.iter().map(|one| {
         let row = PyDict::new(py);
         row.set_item("logarithms", &one.logarithms)?;
@@ -141,7 +142,7 @@ pub(super) fn cv_criterion<'py>(
     let (found, gradient, spec, seconds) = enter(py, &settings, |context| {
         let Problem { x, targets, spec, .. } = problem.prepare()?;
         let (mut cv, layout) = (learning.cross_validation(&targets)?, learning.layout(&spec)?);
-        let mut prior = context.install(|| spec.prior(context, &x, options.precision))?;
+        let mut prior = spec.prior_for_folds(context, &x, options.precision, cv.folds().count())?;
         let found = cv.evaluate(context, &mut prior, &learning.options.cv, with_gradient)?;
         let begun = std::time::Instant::now();
         let of_all = found.f.as_ref().map(|f| gradient(context, &prior, &found.e, f)).transpose()?;

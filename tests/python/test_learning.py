@@ -356,6 +356,32 @@ def test_a_fit_that_is_killed_goes_on_where_it_was(tmp_path):
     assert [row["value"] for row in resumed.history_] == [row["value"] for row in whole.history_]
 
 
+def test_a_disk_that_fills_up_does_not_end_learning(tmp_path):
+    path = tmp_path / "checkpoint"
+    code = f"""{SLOW_FIT}
+import os, resource, signal, threading, time, warnings
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def fill():
+    while not os.path.exists({str(path)!r}):
+        time.sleep(0.001)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+threading.Thread(target=fill, daemon=True).start()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    fit(checkpoint={str(path)!r})
+print([str(one.message) for one in caught if "without its last checkpoints" in str(one.message)])
+try:
+    fit(checkpoint={str(tmp_path / "other")!r})
+except OSError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    first, second = done.stdout.strip().splitlines()[-2:]
+    assert "could not be written" in first
+    assert "could not be written" in second
+    assert not list(tmp_path.glob(".nuptse-*"))
+
+
 def test_a_checkpoint_of_other_data_is_refused_and_kept(tmp_path, rng):
     X, y = make_blobs(rng)
     path = tmp_path / "checkpoint"

@@ -87,7 +87,7 @@ def test_other_python_threads_go_on_during_a_fit(rng):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
-@pytest.mark.parametrize("phase", ["building", "fitting", "predicting"])
+@pytest.mark.parametrize("phase", ["building", "fitting", "learning", "predicting"])
 def test_ctrl_c_ends_work_at_once_and_leaves_the_process_usable(rng, request, phase):
     many = rng.normal(size=(12_000, 200)), rng.integers(0, 4, 12_000)
     few = rng.normal(size=(400, 5)), rng.integers(0, 4, 400)
@@ -95,6 +95,10 @@ def test_ctrl_c_ends_work_at_once_and_leaves_the_process_usable(rng, request, ph
         # Labels of noise, a tolerance out of reach, and a kernel that is slow to multiply.
         def work():
             KernelClassifier("linear", tol=1e-300, learn=False).fit(*many)
+    elif phase == "learning":
+
+        def work():
+            KernelClassifier(share="class").fit(many[0][:3000], many[1][:3000])
     elif phase == "building":
 
         def work():
