@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit bench-hierarchy bench-learning check-unsafe clean
+.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit bench-hierarchy bench-learning check-unsafe soak fuzz supply-chain clean
 
 demo: build
 	$(BIN)/python examples/digits.py
@@ -65,6 +65,28 @@ bench-learning: $(VENV)/ready
 check-unsafe:
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --quiet --error-exitcode=1" \
 	PROPTEST_CASES=2 cargo test --lib -- simd:: kernel::symmetric::tests::tiles kernel::symmetric::tests::a_few
+
+# Strange inputs, damaged files, kills, forks and full disks for up to 20 minutes; writes docs/reliability.md.
+soak: $(VENV)/ready
+	$(BIN)/maturin develop --quiet --release
+	$(BIN)/python tests/soak/soak.py $(ARGS)
+
+# Every fuzz target for a minute. Works on stable Rust: coverage without a sanitizer. Needs a C++ compiler.
+FUZZ_SECONDS ?= 60
+fuzz: target/tools/bin/cargo-fuzz
+	for target in model_file hierarchy csr_rows; do \
+		PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo fuzz run --sanitizer none $$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 || exit 1; \
+	done
+
+# Licences and sources of dependencies, and whether all of them are used. Known vulnerabilities are in a database that has to
+# be fetched: `cargo deny check advisories`, where there is a network.
+supply-chain: target/tools/bin/cargo-deny target/tools/bin/cargo-machete
+	PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo deny check bans licenses sources
+	PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo machete
+
+target/tools/bin/%:
+	cargo install --quiet --locked --root target/tools $*
 
 doc:
 	cargo doc --no-deps --open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 
 import numpy as np
@@ -14,6 +15,14 @@ from nuptse import KernelClassifier
 DTYPES = ["f8", "f4", "i8", "i4", "u1", "?", ">f8", "f2"]
 VALUES = [0.0, 1.0, -1.0, 1e-300, 1e300, np.nan, np.inf, 1e6]
 EXPECTED = (ValueError, TypeError, FloatingPointError, MemoryError)
+
+
+def mapped(X):
+    """Return the same array as a file has it; the file has no name any more."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(X.tobytes())
+        file.flush()
+        return np.memmap(file.name, dtype=X.dtype, mode="r", shape=X.shape)
 
 
 @st.composite
@@ -37,6 +46,8 @@ def inputs(draw):
         X = np.asfortranarray(X)
     elif form == "read-only":
         X.setflags(write=False)
+    elif form == "mapped" and X.size:
+        X = mapped(X)
     elif form == "list":
         X = X.tolist()
     elif form in {"csr", "csc", "coo"} and X.dtype.kind != "?" and X.dtype != np.dtype("f2"):
