@@ -74,6 +74,8 @@ soak: $(VENV)/ready
 # Every fuzz target for a minute. Works on stable Rust: coverage without a sanitizer. Needs a C++ compiler.
 FUZZ_SECONDS ?= 60
 fuzz: target/tools/bin/cargo-fuzz
+	mkdir -p fuzz/corpus/model_file
+	cp tests/python/fixtures/*.nuptse fuzz/corpus/model_file
 	for target in model_file hierarchy csr_rows; do \
 		PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo fuzz run --sanitizer none $$target -- \
 			-max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 || exit 1; \

@@ -151,7 +151,8 @@ impl Archive {
         let mut views = tensors.tensors();
         views.sort_by(|(one, _), (other, _)| one.cmp(other));
         let parts = views.iter().map(|(name, view)| (name.as_str(), view.shape(), view.data()));
-        if *field("checksum")? != checksum(kind, version, &header.to_string(), parts) {
+        // A fuzzer, like somebody with bad intentions, gets past the checksum.
+        if !cfg!(fuzzing) && *field("checksum")? != checksum(kind, version, &header.to_string(), parts) {
             return Err(corrupt("its checksum does not fit"));
         }
         let array = |(name, view): &(String, TensorView<'_>)| {

@@ -1,6 +1,10 @@
 //! Sparse rows in compressed form.
 
 use crate::error::{Error, Result};
+use crate::memory;
+
+/// Bytes that go with every column, whether it has entries or not.
+const COLUMN_BYTES: u64 = 32;
 
 /// Compressed sparse rows with strictly increasing column indices, checked when made.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +18,11 @@ pub struct CsrRows {
 impl CsrRows {
     /// Row i has the entries `offsets[i]..offsets[i + 1]` of `indices` and `values`.
     pub fn new(offsets: Vec<usize>, indices: Vec<u32>, values: Vec<f64>, columns: usize) -> Result<Self> {
+        // Products by column need some numbers for each; a matrix without entries may claim any number of columns.
+        memory::check(
+            "an account of every column of the sparse inputs",
+            (columns as u64).saturating_mul(COLUMN_BYTES),
+        )?;
         let invalid = |row, reason| Error::InvalidSparse { row, reason };
         if offsets.first() != Some(&0) {
             return Err(invalid(0, "the row offsets do not start at 0"));

@@ -2,6 +2,7 @@
 
 use super::Inputs;
 use crate::error::Result;
+use crate::memory;
 use crate::parallel::dot_sequential;
 use ndarray::{ArrayView1, Axis};
 use std::sync::Arc;
@@ -50,6 +51,8 @@ impl Scaling {
                 Inputs::dense(x)
             }
             (Self::Standardise { .. }, Inputs::Sparse(x)) => {
+                let entries = (x.rows() as u64).saturating_mul(x.columns() as u64);
+                memory::check("inputs that are standardised, with all their zeros,", entries.saturating_mul(8))?;
                 let mut dense = ndarray::Array2::zeros((x.rows(), x.columns()));
                 for row in 0..x.rows() {
                     let (columns, values) = x.row(row);

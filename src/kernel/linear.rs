@@ -85,6 +85,8 @@ impl Covariance for Linear {
         s: ArrayView2<'_, f64>,
     ) -> Result<()> {
         check_cross(&out, test, train.columns(), train, &s)?;
+        let needed = (train.columns() as u64).saturating_mul((s.ncols() * size_of::<f64>()) as u64);
+        context.plan_memory("the weights of all inputs", needed)?;
         let mut weights = Array2::zeros((train.columns(), s.ncols()));
         match train {
             Inputs::Dense(x) => {

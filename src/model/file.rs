@@ -284,3 +284,118 @@ fn mixing(archive: &mut Archive, nodes: usize, classes: usize) -> Outcome<Arc<dy
     let leaves = sizes(archive.take_whole("leaves", &[classes])?);
     Ok(Arc::new(Tree::new(&parents, &leaves).map_err(|reason| corrupt(&reason))?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Context;
+    use crate::archive::Values;
+    use crate::data::Targets;
+    use crate::kernel::{Linear, OnColumns, Rbf, WeightedLinear};
+    use crate::model::FitOptions;
+    use ndarray::Array2;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
+    /// A small model with something of everything.
+    fn example(sparse: bool) -> Archive {
+        let rows = Array2::from_shape_fn((9, 3), |(i, j)| ((i * 7 + j * 3) % 5) as f64);
+        let x = if sparse {
+            let entries = rows.indexed_iter().filter(|(_, value)| **value != 0.0);
+            let (mut lengths, mut columns, mut values) = ([0; 9], Vec::new(), Vec::new());
+            for ((row, column), value) in entries {
+                lengths[row] += 1;
+                columns.push(u32::try_from(column).unwrap());
+                values.push(*value);
+            }
+            let mut offsets = vec![0];
+            lengths.iter().for_each(|length| offsets.push(offsets[offsets.len() - 1] + length));
+            Inputs::sparse(CsrRows::new(offsets, columns, values, 3).unwrap()).unwrap()
+        } else {
+            Inputs::dense(rows).unwrap()
+        };
+        let covariances: Vec<Arc<dyn Covariance>> = vec![
+            Arc::new(Rbf::per_input(vec![0.1, 0.2, 0.3]).unwrap()),
+            Arc::new(OnColumns::new(vec![2, 0], Arc::new(Linear))),
+            Arc::new(WeightedLinear::new(vec![0, 1, 1], vec![0.7, 1.3]).unwrap()),
+        ];
+        let tree = Tree::new(&[Some(3), Some(3), Some(4), Some(4), None], &[2, 0, 1]).unwrap();
+        let blocks = (0..4).map(|p| Block { matrix: p % 3, variance: 1.0 }).collect();
+        let spec = ModelSpec { covariances, blocks, mixing: Arc::new(tree), intercept_variance: 1.0 };
+        let targets = Targets::from_labels(&[0, 1, 2, 0, 1, 2, 0, 1, 2], 3).unwrap();
+        let (model, _) = spec.fit(&Context::new(Some(1)).unwrap(), &x, targets, &FitOptions::default()).unwrap();
+        let scaling = Scaling::Standardise { mean: vec![0.0; 3], factor: vec![1.0; 3] };
+        archive(&model, &scaling, "notes").unwrap()
+    }
+
+    /// Every number and text of a header, to be changed.
+    fn leaves(value: &mut Value) -> Vec<&mut Value> {
+        match value {
+            Value::Object(map) => map.values_mut().flat_map(leaves).collect(),
+            Value::Array(list) => list.iter_mut().flat_map(leaves).collect(),
+            leaf => vec![leaf],
+        }
+    }
+
+    fn some_value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            prop::sample::select(vec![0_u64, 1, 2, 3, 9, 1 << 31, 1 << 32, 1 << 60, u64::MAX]).prop_map(Value::from),
+            prop::sample::select(vec!["dense", "sparse", "linear", "rbf", "precomputed", "unit-norm", "x"])
+                .prop_map(Value::from),
+            prop::sample::select(vec![Value::Null, Value::Bool(true), json!([]), json!({}), json!(-1), json!(0.5)]),
+        ]
+    }
+
+    proptest! {
+        /// What somebody writes who knows the format, and gets the checksum right.
+        #[test]
+        fn a_file_with_bad_intentions_does_no_harm(
+            sparse in any::<bool>(),
+            in_header in prop::collection::vec((any::<Index>(), some_value()), 0..3),
+            in_arrays in prop::collection::vec((any::<Index>(), any::<Index>(), any::<f64>(), any::<u32>()), 0..3),
+            shapes in prop::collection::vec((any::<Index>(), prop::collection::vec(0_usize..20, 0..3)), 0..2),
+        ) {
+            let mut file = example(sparse);
+            for (place, value) in in_header {
+                let mut leaves = leaves(&mut file.header);
+                if !leaves.is_empty() {
+                    let place = place.index(leaves.len());
+                    *leaves[place] = value;
+                }
+            }
+            for (array, place, double, whole) in in_arrays {
+                let array = array.index(file.arrays.len());
+                match file.arrays.values_mut().nth(array).map(|array| &mut array.values) {
+                    Some(Values::Double(values)) if !values.is_empty() => {
+                        let place = place.index(values.len());
+                        values[place] = double;
+                    }
+                    Some(Values::Whole(values)) if !values.is_empty() => {
+                        let place = place.index(values.len());
+                        values[place] = whole;
+                    }
+                    _ => {}
+                }
+            }
+            for (array, shape) in shapes {
+                let array = array.index(file.arrays.len());
+                if let Some(array) = file.arrays.values_mut().nth(array) {
+                    let length = shape.iter().product();
+                    match &mut array.values {
+                        Values::Double(values) => values.resize(length, 1.0),
+                        Values::Whole(values) => values.resize(length, 1),
+                    }
+                    array.shape = shape;
+                }
+            }
+            let bytes = file.to_bytes(KIND, VERSION).unwrap();
+            if let Ok(found) = SavedModel::from_bytes(&bytes) {
+                let x = found.model.train().clone();
+                if let Ok(x) = found.scaling.apply(x) {
+                    let _ = found.model.predict_proba(&Context::new(Some(1)).unwrap(), &x);
+                }
+                prop_assert!(found.model.to_bytes(&found.scaling, &found.notes).is_ok());
+            }
+        }
+    }
+}

@@ -357,7 +357,7 @@ def test_a_matrix_that_does_not_fit_is_not_stored(rng, caplog):
     stored = KernelClassifier(learn=False).fit(X, y)
     single = KernelClassifier(memory_limit=30_000_000, learn=False).fit(X, y)
     with caplog.at_level("INFO", "nuptse"):
-        free = KernelClassifier(memory_limit=15_000_000, learn=False).fit(X, y)
+        free = KernelClassifier(memory_limit=17_000_000, learn=False).fit(X, y)
     assert stored.fit_info_["kernel_matrices"] == ["stored in double precision"]
     assert single.fit_info_["kernel_matrices"] == ["stored in single precision"]
     assert free.fit_info_["kernel_matrices"] == ["matrix-free"]

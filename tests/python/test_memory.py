@@ -36,6 +36,9 @@ SCRIPT = """
         print("refused:", error)
     except MemoryError as error:
         print("refused by Python:", error)
+    except RuntimeError as error:  # threads need memory too
+        assert "could not start" in str(error)
+        print("refused:", error)
 """
 
 
