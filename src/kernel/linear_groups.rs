@@ -99,8 +99,11 @@ enum Projection<'a> {
     Sparse(CsrRows),
 }
 
-/// Columns of E and F that are multiplied at once.
+/// Columns of E and F that are multiplied at once: fewer where there are so many inputs that their products would take much
+/// memory.
+const FEWEST: usize = 8;
 const BLOCK: usize = 128;
+const ENTRIES: usize = 1 << 24;
 
 impl KernelOperator for Grouped {
     fn points(&self) -> usize {
@@ -143,13 +146,16 @@ impl KernelOperator for Grouped {
         check_shape("F must have the columns of E", e.ncols(), f.ncols())?;
         check_shape("E must have a row for every point", self.points(), e.nrows())?;
         let mut gradient = vec![0.0; self.count];
+        let block = (ENTRIES / self.x.columns().max(1)).clamp(FEWEST, BLOCK);
+        let needed = (2 * block * size_of::<f64>()) as u64 * self.x.columns() as u64;
+        context.plan_memory("the products of all inputs", needed)?;
         let mut work = Workspace::default();
         let projection = match &self.x {
             Inputs::Dense(x) => Projection::Dense(x.view()),
             Inputs::Sparse(x) => Projection::Sparse(x.transpose()),
         };
-        for start in (0..e.ncols()).step_by(BLOCK) {
-            let columns = start..(start + BLOCK).min(e.ncols());
+        for start in (0..e.ncols()).step_by(block) {
+            let columns = start..(start + block).min(e.ncols());
             let mut project = |s: &ArrayView2<'_, f64>| -> Result<Array2<f64>> {
                 let s = s.slice(s![.., columns.clone()]).as_standard_layout().into_owned();
                 let mut out = Array2::zeros((self.x.columns(), columns.len()));
