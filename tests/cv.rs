@@ -378,7 +378,8 @@ fn learning_that_begins_with_a_part_of_the_points_ends_where_learning_from_all_o
         let (whole, sizes) = run(None);
         assert!(sizes.iter().all(|&points| points == 480));
         let (value, sizes) = run(Some(100));
-        assert!((value - whole).abs() < 5e-3 * whole, "{value} and {whole}");
+        // Not worse; on a problem with a long flat valley like this one it may be better.
+        assert!(value < 1.002 * whole, "{value} and {whole}");
         assert!(sizes.is_sorted() && sizes[0] < 130 && sizes.contains(&480), "{sizes:?}");
     }
 }

@@ -53,6 +53,9 @@ impl Default for LearnOptions {
 
 /// On fewer points an evaluation takes so little time that there is nothing to gain by a part of them.
 const SMALLEST_PART: usize = 1000;
+/// How far a logarithm may go on a part. A few points may say that an input counts for nothing; where its width is next to
+/// zero so is the slope, and all points together could not bring it back.
+const RANGE_OF_PART: f64 = 6.907_755_278_982_137; // ln 10³
 /// Evaluations on a part are made up to this number, whatever is asked for on all points: they take little time.
 const PART_EVALUATIONS: usize = 40;
 
@@ -165,6 +168,10 @@ fn begin(
     bounds: &[(f64, f64)],
     given: Vec<f64>,
 ) -> Result<(Beginning, bool)> {
+    let near = |(log, (lower, upper)): (&f64, &(f64, f64))| {
+        (lower.max(log - RANGE_OF_PART).min(*upper), upper.min(log + RANGE_OF_PART).max(*lower))
+    };
+    let bounds: Vec<(f64, f64)> = given.iter().zip(bounds).map(near).collect();
     let mut beginning = Beginning { logarithms: given, ..Beginning::default() };
     let settings = MinimiserOptions { max_evaluations: PART_EVALUATIONS, ..MinimiserOptions::default() };
     let (mut points, mut pace) = (0, None);
@@ -174,7 +181,7 @@ fn begin(
         let known = beginning.curvature.times(x.rows() as f64 / f64::max(points as f64, 1.0));
         points = x.rows();
         let mut criterion = Criterion::of_a_part(task, &x, &mut part);
-        match minimise(&mut criterion, &beginning.logarithms, bounds, &settings, known) {
+        match minimise(&mut criterion, &beginning.logarithms, &bounds, &settings, known) {
             Ok(minimum) => beginning = Beginning { logarithms: minimum.x, curvature: minimum.curvature },
             // What goes wrong there need not go wrong on all points.
             Err(Error::NotFinite { .. } | Error::NotPositiveDefinite { .. }) => {

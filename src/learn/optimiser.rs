@@ -85,8 +85,8 @@ pub fn minimise(
         let limit = search.objective.tolerance() * value.abs();
         let flat = free.iter().zip(&gradient).all(|(free, g)| !free || g.abs() <= limit);
         let mut direction = pairs.direction(&gradient, &free);
-        // What is left to gain, as far as the pairs know the function; those of another one alone are not believed.
-        let known = steps > 0 && pairs.list.len() >= x.len().min(KNOWN);
+        // What is left to gain, as far as the pairs know the function; only those of this one are believed.
+        let known = steps >= x.len().min(KNOWN) && pairs.list.len() >= x.len().min(KNOWN);
         let expected = if known { -0.5 * dot(&direction, &gradient) } else { limit };
         let little = (0.0..if small_steps > 0 { limit } else { SURELY_LITTLE * limit }).contains(&expected);
         if flat || little || small_steps >= 2 {
