@@ -1,6 +1,7 @@
 //! Learning begins with a part of the points, where an evaluation takes little time, and hyperparameters and the curvature of Ψ
-//! are about the same. On all points there is little left to do then. Measured on satimage: 7 to 10 s in place of 10 for one
-//! kernel, 26 to 27 s in place of 53 for a kernel of every class; parts of a quarter at once took 9 to 13 s and 26 to 35 s.
+//! are about the same. On all points there is little left to do then. Tried on two
+//! partitions of satimage, with a looser end than now: 7 to 10 s in place of 10 for one kernel, 26 to 27 s in place of 53 for a
+//! kernel of every class; parts that grow by four took 9 to 13 s and 26 to 35 s.
 
 use super::optimiser::Curvature;
 use crate::cv::{CrossValidation, Folds};
