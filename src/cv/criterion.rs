@@ -1,7 +1,7 @@
 //! Ψ, and what its gradient needs of every fold.
 
 use super::Folds;
-use super::fold::{FoldResult, FoldState, Pace, in_place};
+use super::fold::{FoldResult, FoldState, in_place};
 use super::meeting::side_by_side;
 use super::shuffled::shuffled;
 use crate::context::Context;
@@ -112,8 +112,6 @@ pub struct CrossValidation {
     targets: Targets,
     folds: Folds,
     states: Vec<Option<FoldState>>,
-    /// How accurate fits are likely to have to be at first.
-    pace: Option<Pace>,
 }
 
 impl CrossValidation {
@@ -123,7 +121,7 @@ impl CrossValidation {
         check_shape("there must be a fold for every point", targets.points(), folds.points())?;
         let targets = known(targets)?;
         let states = vec![None; folds.count()];
-        Ok(Self { targets, folds, states, pace: None })
+        Ok(Self { targets, folds, states })
     }
 
     /// The targets.
@@ -153,23 +151,6 @@ impl CrossValidation {
         }
         self.states = states;
         Ok(())
-    }
-
-    /// How accurate the fit of the first fold had to be in the last evaluation.
-    #[must_use]
-    pub fn pace(&self) -> Option<Pace> {
-        self.states.iter().flatten().find_map(|state| state.pace)
-    }
-
-    /// Says how accurate fits are likely to have to be, from a cross-validation of much the same.
-    pub fn expect(&mut self, pace: Option<Pace>) {
-        self.pace = pace;
-    }
-
-    /// Where a fold starts from, and how accurate its fit is likely to have to be.
-    fn before(&self, fold: usize) -> (Option<&FoldState>, Option<Pace>) {
-        let state = self.states[fold].as_ref();
-        (state, state.map_or(self.pace, |state| state.pace))
     }
 
     /// Where a fit to all points may start, once there was an evaluation: the mean of the α that folds have, every point being
@@ -234,7 +215,7 @@ impl CrossValidation {
             (0..self.folds.count())
                 .map(|k| {
                     let held_out = self.folds.held_out(k);
-                    shuffled(context, prior, &self.targets, &held_out, self.before(k), options, wants_gradient)
+                    shuffled(context, prior, &self.targets, &held_out, self.states[k].as_ref(), options, wants_gradient)
                 })
                 .collect()
         })
@@ -282,7 +263,7 @@ impl CrossValidation {
     ) -> Result<FoldResult> {
         let is_held_out = |row: usize| self.folds.of_point()[row] == k;
         let parts = (&self.targets, is_held_out);
-        in_place(context, prior, parts, self.before(k), approximation, options, wants_gradient)
+        in_place(context, prior, parts, self.states[k].as_ref(), approximation, options, wants_gradient)
     }
 }
 

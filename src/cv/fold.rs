@@ -228,7 +228,7 @@ pub(super) fn in_place(
     context: &Context,
     prior: &JointPrior,
     (targets, is_held_out): (&Targets, impl Fn(usize) -> bool),
-    (state, pace): (Option<&FoldState>, Option<Pace>),
+    state: Option<&FoldState>,
     approximation: Option<&Arc<LowRankPrior>>,
     options: &CvOptions,
     wants_gradient: bool,
@@ -237,7 +237,7 @@ pub(super) fn in_place(
     let start = FoldStart {
         alpha: state.map(|state| state.alpha.view()),
         adjoint: state.and_then(|state| state.adjoint.as_ref()).map(|x| x.view()),
-        pace,
+        pace: state.and_then(|state| state.pace),
     };
     let mut fold = InPlace { prior, kept, held_out };
     let worked = work_on(context, &mut fold, start, approximation, options, wants_gradient)?;

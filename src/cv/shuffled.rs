@@ -1,7 +1,7 @@
 //! One fold by covariance shuffling (seed 000, D.1): the points kept come first, and the fit works on the leading corner.
 
 use super::CvOptions;
-use super::fold::{FoldParts, FoldResult, FoldStart, FoldState, HeldOut, Pace, loss_and_gradient, work_on};
+use super::fold::{FoldParts, FoldResult, FoldStart, FoldState, HeldOut, loss_and_gradient, work_on};
 use crate::context::Context;
 use crate::data::Targets;
 use crate::error::Result;
@@ -18,7 +18,7 @@ pub(super) fn shuffled(
     prior: &mut JointPrior,
     targets: &Targets,
     held_out: &[usize],
-    before: (Option<&FoldState>, Option<Pace>),
+    before: Option<&FoldState>,
     options: &CvOptions,
     wants_gradient: bool,
 ) -> Result<FoldResult> {
@@ -94,7 +94,7 @@ fn on_corner(
     prior: &mut JointPrior,
     targets: &Targets,
     (order, first): (&[usize], usize),
-    (state, pace): (Option<&FoldState>, Option<Pace>),
+    state: Option<&FoldState>,
     options: &CvOptions,
     wants_gradient: bool,
 ) -> Result<FoldResult> {
@@ -104,6 +104,7 @@ fn on_corner(
     let leading = |rows: &Array2<f64>| rows.select(Axis(0), &order[..first]);
     let alpha = state.map(|state| leading(&state.alpha));
     let adjoint = state.and_then(|state| state.adjoint.as_ref()).map(leading);
+    let pace = state.and_then(|state| state.pace);
     let start =
         FoldStart { alpha: alpha.as_ref().map(|a| a.view()), adjoint: adjoint.as_ref().map(|x| x.view()), pace };
     prior.lead(Some(first));

@@ -61,7 +61,7 @@ pub(super) struct Criterion<'a> {
     checkpoint: Option<Checkpoint>,
     /// Why the last checkpoint could not be written.
     pub checkpoint_problem: Option<Error>,
-    /// The lowest value at this accuracy, and where.
+    /// The lowest value, and where.
     pub best: Option<(f64, Vec<f64>)>,
     pub history: Vec<Evaluation>,
 }
@@ -195,8 +195,10 @@ impl Objective for Criterion<'_> {
         let finer = self.level < last;
         if finer {
             self.level += 1;
-            // What seemed lowest may have been an error.
-            self.best = None;
+            if stuck {
+                // What seemed lowest may have been an error.
+                self.best = None;
+            }
         }
         finer
     }

@@ -4,7 +4,7 @@ use super::checkpoint::{Checkpoint, fingerprint};
 use super::criterion::{Criterion, Task};
 use super::optimiser::{Curvature, MinimiserOptions, minimise};
 use super::parameters::ParameterLayout;
-use super::parts::{Beginning, part, parts};
+use super::parts::{Beginning, Part, part, parts, start_from_part};
 use crate::context::Context;
 use crate::cv::{CrossValidation, CvOptions};
 use crate::data::{Inputs, check_shape};
@@ -174,13 +174,17 @@ fn begin(
     let bounds: Vec<(f64, f64)> = given.iter().zip(bounds).map(near).collect();
     let mut beginning = Beginning { logarithms: given, ..Beginning::default() };
     let settings = MinimiserOptions { max_evaluations: PART_EVALUATIONS, ..MinimiserOptions::default() };
-    let (mut points, mut pace) = (0, None);
+    let mut before: Option<Part> = None;
+    let growth = |before: &Option<Part>, points: usize| {
+        points as f64 / before.as_ref().map_or(1, |before| before.rows.len()) as f64
+    };
     for every in parts(task.spec, x.rows(), task.options.smallest_part) {
-        let Some((x, mut part)) = part(x, cv, every) else { continue };
-        part.expect(pace);
-        let known = beginning.curvature.times(x.rows() as f64 / f64::max(points as f64, 1.0));
-        points = x.rows();
-        let mut criterion = Criterion::of_a_part(task, &x, &mut part);
+        let Some(mut part) = part(x, cv, every) else { continue };
+        if let Some(before) = &before {
+            start_from_part(&mut part.cv, Some(&part.rows), before)?;
+        }
+        let known = beginning.curvature.times(growth(&before, part.rows.len()));
+        let mut criterion = Criterion::of_a_part(task, &part.x, &mut part.cv);
         match minimise(&mut criterion, &beginning.logarithms, &bounds, &settings, known) {
             Ok(minimum) => beginning = Beginning { logarithms: minimum.x, curvature: minimum.curvature },
             // What goes wrong there need not go wrong on all points.
@@ -193,9 +197,11 @@ fn begin(
             }
             Err(error) => return Err(error),
         }
-        pace = part.pace();
+        before = Some(part);
     }
-    cv.expect(pace);
-    beginning.curvature = beginning.curvature.times(x.rows() as f64 / f64::max(points as f64, 1.0));
+    if let Some(before) = &before {
+        start_from_part(cv, None, before)?;
+    }
+    beginning.curvature = beginning.curvature.times(growth(&before, x.rows()));
     Ok((beginning, false))
 }

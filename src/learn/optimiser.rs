@@ -16,7 +16,8 @@ pub trait Objective {
     fn tolerance(&self) -> f64;
 
     /// Makes evaluations more accurate, because there is nothing left to gain at the accuracy of now, or because (`stuck`)
-    /// no lower point is found where there should be one. `false` where that is not worth it.
+    /// no lower point is found where there should be one. `false` where that is not worth it. What was evaluated before
+    /// has to be right to well within the new tolerance, unless stuck: it is still made use of.
     fn refine(&mut self, stuck: bool) -> bool;
 }
 
@@ -79,6 +80,8 @@ pub fn minimise(
     let (mut value, mut gradient) = search.evaluate(&x)?;
     let mut pairs = known;
     let (mut steps, mut small_steps) = (0, 0);
+    // Whether evaluations have become more accurate since the last one.
+    let mut refined = false;
     let mut converged = false;
     while search.evaluations < options.max_evaluations {
         let free = search.free(&x, &gradient);
@@ -90,12 +93,18 @@ pub fn minimise(
         let expected = if known { -0.5 * dot(&direction, &gradient) } else { limit };
         let little = (0.0..if small_steps > 0 { limit } else { SURELY_LITTLE * limit }).contains(&expected);
         if flat || little || small_steps >= 2 {
-            if !search.objective.refine(false) {
+            // There may be something to gain for all that once less of it counts: that is tried first, with the gradient
+            // at hand, as to make this more accurate takes an evaluation.
+            if search.objective.refine(false) {
+                refined = true;
+            } else if refined {
+                refined = false;
+                (value, gradient) = search.evaluate(&x)?;
+            } else {
                 converged = true;
                 break;
             }
             small_steps = 0;
-            (value, gradient) = search.evaluate(&x)?;
             continue;
         }
         if dot(&direction, &gradient).partial_cmp(&0.0) != Some(std::cmp::Ordering::Less) {
@@ -106,14 +115,18 @@ pub fn minimise(
         let largest = direction.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
         let most = options.max_change / largest;
         let first = if pairs.list.is_empty() { (1.0 / largest).min(most) } else { most.min(1.0) };
-        let Some(next) = search.line(&x, (value, &gradient), &direction, first, most)? else {
+        let Some((next, beyond)) = search.line(&x, (value, &gradient), &direction, first, most)? else {
             if search.evaluations >= options.max_evaluations {
                 break;
             }
-            // Nothing below: pairs may be to blame, or evaluations that are not accurate enough.
-            if !pairs.list.is_empty() {
+            // Nothing below: a gradient from before may be to blame, or pairs, or evaluations that are not accurate enough.
+            if refined {
+                refined = false;
+                (value, gradient) = search.evaluate(&x)?;
+            } else if !pairs.list.is_empty() {
                 pairs.list.clear();
             } else if search.objective.refine(true) {
+                refined = false;
                 (value, gradient) = search.evaluate(&x)?;
             } else {
                 converged = true;
@@ -121,8 +134,13 @@ pub fn minimise(
             }
             continue;
         };
+        refined = false;
         steps += 1;
         pairs.observe(&x, &next.x, &gradient, &next.gradient);
+        if let Some(beyond) = beyond.filter(|beyond| beyond.value.is_finite()) {
+            // The slope had hardly changed up to the next point; how it does from there is seen beyond it.
+            pairs.observe(&next.x, &beyond.x, &next.gradient, &beyond.gradient);
+        }
         let gain = value - next.value;
         (x, value, gradient) = (next.x, next.value, next.gradient);
         small_steps = if gain <= search.objective.tolerance() * value.abs() { small_steps + 1 } else { 0 };
@@ -161,7 +179,7 @@ impl Search<'_> {
         x.iter().zip(gradient).zip(self.bounds).map(free).collect()
     }
 
-    /// Finds a lower point along the direction.
+    /// Finds a lower point along the direction, and gives one beyond it that is higher where that was tried.
     fn line(
         &mut self,
         x: &[f64],
@@ -169,7 +187,7 @@ impl Search<'_> {
         direction: &[f64],
         first: f64,
         most: f64,
-    ) -> Result<Option<Point>> {
+    ) -> Result<Option<(Point, Option<Point>)>> {
         let slope = dot(direction, gradient);
         let noise = self.options.noise * value.abs();
         let mut length = first;
@@ -188,7 +206,7 @@ impl Search<'_> {
             };
             let moved: f64 = found.x.iter().zip(x).zip(gradient).map(|((a, b), g)| (a - b) * g).sum();
             if let Some(best) = best.take_if(|best| best.value <= found.value) {
-                return Ok(Some(best)); // the extension went too far
+                return Ok(Some((best, Some(found)))); // the extension went too far
             }
             if found.value <= value + DECREASE * moved + noise {
                 let steep = dot(direction, &found.gradient) < STILL_STEEP * slope;
@@ -198,7 +216,7 @@ impl Search<'_> {
                     best = Some(found);
                     continue;
                 }
-                return Ok(Some(found));
+                return Ok(Some((found, None)));
             }
             reductions += 1;
             if reductions > MOST_REDUCTIONS {
@@ -206,7 +224,7 @@ impl Search<'_> {
             }
             length = shorter(length, slope, found.value - value, dot(direction, &found.gradient));
         }
-        Ok(best)
+        Ok(best.map(|best| (best, None)))
     }
 }
 
@@ -369,5 +387,49 @@ mod tests {
         let few = MinimiserOptions { max_evaluations: 7, ..options() };
         let found = minimise(&mut function, &[-1.2, 1.0], &FREE, &few, Curvature::default()).unwrap();
         assert_eq!((found.evaluations, calls, found.converged), (7, 7, false));
+    }
+    /// A function that is off by a little until it is made accurate, and keeps count of where it was evaluated.
+    struct Rough {
+        error: f64,
+        seen: Vec<Vec<f64>>,
+    }
+
+    impl Objective for Rough {
+        fn evaluate(&mut self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
+            self.seen.push(x.to_vec());
+            let (value, mut gradient) = rosenbrock(x);
+            gradient[0] += self.error;
+            Ok((value, gradient))
+        }
+
+        fn tolerance(&self) -> f64 {
+            if self.error > 0.0 { 1e-2 } else { 1e-6 }
+        }
+
+        fn refine(&mut self, _: bool) -> bool {
+            std::mem::take(&mut self.error) > 0.0
+        }
+    }
+
+    #[test]
+    fn does_not_evaluate_again_where_it_is_only_because_evaluations_become_more_accurate() {
+        let mut function = Rough { error: 1e-4, seen: vec![] };
+        let found = minimise(&mut function, &[0.5, 0.5], &FREE, &options(), Curvature::default()).unwrap();
+        assert!(found.converged && (found.x[0] - 1.0).abs() < 1e-2, "{found:?}");
+        let again = (1..function.seen.len()).filter(|&i| function.seen[..i].contains(&function.seen[i])).count();
+        assert_eq!(again, 0, "{:?}", function.seen);
+    }
+
+    #[test]
+    fn a_point_tried_beyond_a_step_tells_how_long_the_next_one_may_be() {
+        // Nearly straight at first, then steep: the slope says nothing of what is to come.
+        let mut calls = 0;
+        let mut function = Function(|x: &[f64]| {
+            calls += 1;
+            Ok((2.0 - x[0] + (4.0 * (x[0] - 2.5)).exp(), vec![-1.0 + 4.0 * (4.0 * (x[0] - 2.5)).exp()]))
+        });
+        let found = minimise(&mut function, &[0.0], &FREE[..1], &options(), Curvature::default()).unwrap();
+        assert!(found.converged && (found.x[0] - (2.5 - 4.0_f64.ln() / 4.0)).abs() < 1e-4, "{found:?}");
+        assert!(calls < 20, "{calls}");
     }
 }
