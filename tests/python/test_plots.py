@@ -11,8 +11,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from nuptse import Hierarchy  # noqa: E402
+from nuptse._tree_errors import shares_and_errors  # noqa: E402
 from nuptse.datasets import make_taxonomy  # noqa: E402
-from nuptse.plots import _shares_and_errors, tree_errors  # noqa: E402
+from nuptse.plots import tree_errors  # noqa: E402
 
 TREE = Hierarchy.parse({"animal": ["cat", "dog"], "plant": {"tree": ["oak", "elm"], "moss": None}, "stone": None})
 Y_TRUE = ["cat", "cat", "cat", "dog", "oak", "elm", "moss", "moss"]
@@ -43,7 +44,7 @@ def written(ax):
 
 
 def test_shares_and_errors_of_a_small_tree():
-    shares, errors = _shares_and_errors(TREE, Y_TRUE, Y_PRED, None)
+    shares, errors = shares_and_errors(TREE, Y_TRUE, Y_PRED, None)
     assert shares[0] == 1
     assert errors[0] == 0
     assert by_label(shares) == {
@@ -77,7 +78,7 @@ def test_a_weight_counts_as_so_many_points():
     weights = [3, 1, 0, 2, 1, 1, 2, 1]
     repeated = [np.repeat(y, weights) for y in (Y_TRUE, Y_PRED)]
     for weighted, counted in zip(
-        _shares_and_errors(TREE, Y_TRUE, Y_PRED, weights), _shares_and_errors(TREE, *repeated, None), strict=True
+        shares_and_errors(TREE, Y_TRUE, Y_PRED, weights), shares_and_errors(TREE, *repeated, None), strict=True
     ):
         np.testing.assert_allclose(weighted, counted)
 
@@ -86,7 +87,7 @@ def test_errors_agree_with_the_classes_below_every_node():
     documents = make_taxonomy(300, n_classes=40, random_state=0)
     tree, y_true = documents.hierarchy, documents.target
     y_pred = np.random.default_rng(0).permutation(y_true)
-    _, errors = _shares_and_errors(tree, y_true, y_pred, None)
+    _, errors = shares_and_errors(tree, y_true, y_pred, None)
     for node in range(1, len(tree.labels)):
         below = {tree.classes[number] for number in tree.classes_below(node)}
         inside, predicted_inside = (np.isin(y, list(below)) for y in (y_true, y_pred))
@@ -96,7 +97,7 @@ def test_errors_agree_with_the_classes_below_every_node():
 def test_order_of_classes_does_not_matter():
     other = TREE.with_classes(["moss", "dog"])
     for one, same in zip(
-        _shares_and_errors(TREE, Y_TRUE, Y_PRED, None), _shares_and_errors(other, Y_TRUE, Y_PRED, None), strict=True
+        shares_and_errors(TREE, Y_TRUE, Y_PRED, None), shares_and_errors(other, Y_TRUE, Y_PRED, None), strict=True
     ):
         np.testing.assert_array_equal(one, same)
 
@@ -126,7 +127,7 @@ def test_children_are_drawn_below_their_parents():
 def test_colours_are_errors_from_none_to_all():
     ax = tree_errors(TREE, Y_TRUE, Y_PRED)
     bars = ax.collections[0]
-    _, errors = _shares_and_errors(TREE, Y_TRUE, Y_PRED, None)
+    _, errors = shares_and_errors(TREE, Y_TRUE, Y_PRED, None)
     np.testing.assert_allclose(bars.get_array(), errors[~np.isnan(errors)])
     assert bars.get_clim() == (0, 1)
     assert bars.colorbar.ax.get_ylabel() == "share of points placed outside the node"

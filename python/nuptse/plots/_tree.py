@@ -1,11 +1,13 @@
-"""Pictures of what a model does, drawn with matplotlib (`pip install nuptse[plots]`)."""
+"""Where in a tree predictions go wrong."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_consistent_length
+
+from nuptse._tree_errors import shares_and_errors
+from nuptse.plots._figure import percent, pyplot, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from nuptse.hierarchy import Hierarchy
-
-__all__ = ["tree_errors"]
 
 #: How much of a level its bars fill; the rest sets the levels apart.
 _BAR_HEIGHT = 0.94
@@ -76,8 +76,8 @@ def tree_errors(
     >>> ax = tree_errors(tree, ["cat", "dog", "oak", "elm"], ["dog", "dog", "oak", "cat"])
 
     """
-    plt = _pyplot()
-    shares, errors = _shares_and_errors(hierarchy, y_true, y_pred, sample_weight)
+    plt = pyplot()
+    shares, errors = shares_and_errors(hierarchy, y_true, y_pred, sample_weight)
     if ax is None:
         _, ax = plt.subplots(figsize=(10, 1.2 + 0.9 * (hierarchy.n_levels + 1)), layout="constrained")
     shown = np.flatnonzero(shares > 0)
@@ -86,55 +86,13 @@ def tree_errors(
 
     _set_up_axes(ax, hierarchy)
     bars = _draw_bars(ax, boxes, errors[shown])
-    ax.figure.colorbar(bars, ax=ax, label="share of points placed outside the node", format=_percent)
+    ax.figure.colorbar(bars, ax=ax, label="share of points placed outside the node", format=percent)
     _run_layout(ax)
     _draw_lines(ax, boxes)
     labels = (hierarchy.labels[node] for node in shown)
-    names = ["all points" if label is None else _shorten(str(label), max_label) for label in labels]
+    names = ["all points" if label is None else shorten(str(label), max_label) for label in labels]
     _write_labels(ax, boxes, names, errors[shown])
     return ax
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt  # noqa: PLC0415 (everything else works without it)
-    except ImportError as error:
-        raise ImportError("plots need matplotlib, which is not installed; run: pip install nuptse[plots]") from error
-    return plt
-
-
-# Numbers
-
-
-def _shares_and_errors(
-    hierarchy: Hierarchy, y_true: Iterable[Any], y_pred: Iterable[Any], sample_weight: ArrayLike | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return for every node the share of points below it, and the part of them predicted outside (NaN without any)."""
-    true, predicted = (hierarchy.leaves[[hierarchy.leaf_index(y) for y in labels]] for labels in (y_true, y_pred))
-    weights = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    check_consistent_length(true, predicted, weights)
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise ValueError("there must be points, with weights that are finite, not below 0 and not all 0")
-    common = _common_ancestors(hierarchy.parents, true, predicted)
-    count = len(hierarchy.parents)
-    # A point is within a node by its class if its leaf is below it, and by its prediction too if the ancestor is.
-    sums = np.stack([np.bincount(nodes, weights, minlength=count) for nodes in (true, common)])
-    for node in range(count - 1, 0, -1):
-        sums[:, hierarchy.parents[node]] += sums[:, node]
-    total, inside = sums
-    errors = np.full(count, np.nan)
-    np.divide(total - inside, total, out=errors, where=total > 0)
-    return total / total[0], errors.clip(0, 1)
-
-
-def _common_ancestors(
-    parents: NDArray[np.int64], one: NDArray[np.int64], other: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the lowest node that is above, or is, both of a pair, for many pairs."""
-    while (one != other).any():
-        # A node has a larger number than all above it, so the larger of two is not above the smaller.
-        one, other = np.where(one > other, parents[one], one), np.where(other > one, parents[other], other)
-    return one
 
 
 def _left_edges(hierarchy: Hierarchy, widths: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -156,13 +114,9 @@ def _set_up_axes(ax: Axes, hierarchy: Hierarchy) -> None:
     ax.set_ylim(len(levels), 0)
     ax.set_yticks([level + _BAR_HEIGHT / 2 for level in levels], ["root", *(f"level {level}" for level in levels[1:])])
     ax.set_xlabel("share of points")
-    ax.xaxis.set_major_formatter(_percent)
+    ax.xaxis.set_major_formatter(percent)
     ax.tick_params(left=False)
     ax.spines[:].set_visible(False)
-
-
-def _percent(value: float, _: float = 0) -> str:
-    return f"{value:.0%}"
 
 
 def _draw_bars(ax: Axes, boxes: NDArray[np.float64], errors: NDArray[np.float64]) -> Any:
@@ -237,7 +191,7 @@ def _fit_text(text: Any, room: NDArray[np.float64]) -> bool:
     """Turn and shorten a text until it fits; tell whether it does, with some letters left."""
     name = text.get_text()
     for length in range(len(name), min(len(name), _SHORTEST) - 1, -1):
-        text.set_text(_shorten(name, length))
+        text.set_text(shorten(name, length))
         extent = text.get_window_extent()
         size = np.array([extent.width, extent.height]) * 72 / text.figure.dpi
         for rotation, needed in ((0, size), (90, size[::-1])):
@@ -245,8 +199,3 @@ def _fit_text(text: Any, room: NDArray[np.float64]) -> bool:
                 text.set_rotation(rotation)
                 return True
     return False
-
-
-def _shorten(name: str, limit: int) -> str:
-    name = " ".join(name.split())
-    return name if len(name) <= limit else name[: max(limit - 1, 0)].rstrip() + "…"
