@@ -1,6 +1,6 @@
 """Kernel classification with many, structured classes, tuned by itself, with honest probabilities."""
 
-from nuptse import datasets, kernels, metrics, plots
+from nuptse import datasets, kernels, metrics, plots, report
 from nuptse._core import MemoryLimitError, __version__
 from nuptse.classifier import KernelClassifier, load
 from nuptse.hierarchy import Hierarchy
@@ -17,4 +17,5 @@ __all__ = [
     "load",
     "metrics",
     "plots",
+    "report",
 ]

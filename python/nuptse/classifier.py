@@ -26,13 +26,16 @@ from nuptse._sharing import KernelPlan, Units, hyperparameter_names, numbered, p
 from nuptse.hierarchy import Hierarchy, class_array
 from nuptse.kernels import Kernel, Precomputed
 from nuptse.metrics import accuracy, as_labels
+from nuptse.report import make_report
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
     from typing_extensions import Self
+
+    from nuptse.report import Report
 
 __all__ = ["KernelClassifier", "load"]
 
@@ -565,6 +568,44 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         save_model(self, path)
+
+    def report(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        path: str | PathLike[str] | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        documents: Iterable[Any] | None = None,
+        title: str | None = None,
+    ) -> Report:
+        """Report how the model does on points whose classes are known, as one page to look at.
+
+        The page has the scores, a reliability diagram, a reject curve, where in the tree or between which classes
+        errors happen, the hardest points, and what was learned and how. It is one file that needs no network.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The inputs; best those of points that were not fitted.
+        y : array-like of shape (n_samples,)
+            Their labels, all of them of classes.
+        path : path-like, default=None
+            Where to write the page, whole or not at all.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often every point counts.
+        documents : iterable of str, default=None
+            The text of every point, shown beside the hardest of them.
+        title : str, default=None
+            The title of the page.
+
+        Returns
+        -------
+        report : Report
+            The page and the scores; a notebook shows the page.
+
+        """
+        return make_report(self, X, y, path, sample_weight=sample_weight, documents=documents, title=title)
 
     def _rows(self, X: ArrayLike) -> Any:
         """Return checked inputs in the form that the compiled core takes."""

@@ -11,11 +11,17 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from nuptse._all_or_nothing import all_or_nothing
 from nuptse.classifier import KernelClassifier
+from nuptse.report import make_report
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from os import PathLike
+
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
     from typing_extensions import Self
+
+    from nuptse.report import Report
 
 __all__ = ["OneVsRestKernelClassifier"]
 
@@ -145,6 +151,19 @@ class OneVsRestKernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         votes = self._votes(X)
         labels: NDArray[Any] = self.classes_[votes.argmax(axis=1)]
         return labels
+
+    def report(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        path: str | PathLike[str] | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        documents: Iterable[Any] | None = None,
+        title: str | None = None,
+    ) -> Report:
+        """Report how the models do on points whose classes are known, as :meth:`KernelClassifier.report` does."""
+        return make_report(self, X, y, path, sample_weight=sample_weight, documents=documents, title=title)
 
     def _votes(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the log probability that every model gives its class."""
