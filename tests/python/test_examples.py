@@ -18,7 +18,16 @@ def test_example_runs(example):
 
 
 @pytest.mark.parametrize(
-    "module", ["nuptse.classifier", "nuptse.datasets", "nuptse.hierarchy", "nuptse.kernels", "nuptse.plots._tree"]
+    "module",
+    [
+        "nuptse.classifier",
+        "nuptse.datasets",
+        "nuptse.hierarchy",
+        "nuptse.kernels",
+        "nuptse.plots._confidence",
+        "nuptse.plots._learning",
+        "nuptse.plots._tree",
+    ],
 )
 def test_docstrings_tell_the_truth(module):
     assert doctest.testmod(importlib.import_module(module)).failed == 0

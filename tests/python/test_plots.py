@@ -1,6 +1,7 @@
 """Plots: the numbers behind them are right, and so is what is drawn of them."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
+from sklearn.exceptions import ConvergenceWarning, NotFittedError  # noqa: E402
 
-from nuptse import Hierarchy  # noqa: E402
+from conftest import make_blobs  # noqa: E402
+from nuptse import Hierarchy, KernelClassifier, OneVsRestKernelClassifier, metrics  # noqa: E402
 from nuptse._tree_errors import shares_and_errors  # noqa: E402
 from nuptse.datasets import make_taxonomy  # noqa: E402
-from nuptse.plots import tree_errors  # noqa: E402
+from nuptse.plots import history, reject_curve, reliability, tree_errors, variances  # noqa: E402
 
 TREE = Hierarchy.parse({"animal": ["cat", "dog"], "plant": {"tree": ["oak", "elm"], "moss": None}, "stone": None})
 Y_TRUE = ["cat", "cat", "cat", "dog", "oak", "elm", "moss", "moss"]
@@ -219,3 +222,105 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install nuptse\[plots\]"):
         tree_errors(TREE, Y_TRUE, Y_PRED)
+
+
+# Confidence
+
+
+def test_reliability_draws_the_bins_that_have_points(rng):
+    proba = rng.dirichlet(np.ones(3), size=200)
+    y = rng.integers(3, size=200)
+    weights = rng.uniform(0.5, 2, 200)
+    found = metrics.reliability(y, proba, bins=8, sample_weight=weights)
+    ax = reliability(y, proba, bins=8, sample_weight=weights)
+    filled = found.weight > 0
+    np.testing.assert_allclose(ax.lines[1].get_xdata(), found.confidence[filled])
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), found.accuracy[filled])
+    assert ax.get_title() == f"calibration error {found.error:.1%}"
+    areas = ax.collections[0].get_sizes()
+    assert areas.argmax() == found.weight[filled].argmax()
+
+
+def test_reject_curve_draws_the_curve_and_chance(rng):
+    y, guess = rng.integers(3, size=(2, 50))
+    sure = rng.uniform(size=50)
+    curve = metrics.reject_curve(y, guess, sure)
+    ax = reject_curve(y, guess, sure)
+    np.testing.assert_allclose(ax.lines[1].get_xydata(), np.column_stack(curve))
+    np.testing.assert_allclose(ax.lines[0].get_xydata(), [[0, 0], [1, curve.error[-1]]])
+
+
+def test_curves_draw_on_given_axes():
+    _, axes = plt.subplots(2)
+    assert reliability([0, 1], [[0.6, 0.4], [0.2, 0.8]], ax=axes[0]) is axes[0]
+    assert reject_curve([0, 1], [0, 1], [0.5, 0.6], ax=axes[1]) is axes[1]
+
+
+# Learning
+
+
+@pytest.fixture(scope="module")
+def learned():
+    X, y = make_blobs(np.random.default_rng(0), 60, 2, 3)
+    clf = KernelClassifier(share={"variance": "class", "shape": "all"}, max_evaluations=5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return clf.fit(X, y)
+
+
+def test_history_draws_the_criterion_and_all_hyperparameters(learned):
+    above, below = history(learned)
+    np.testing.assert_allclose(above.lines[0].get_ydata(), [row["value"] for row in learned.history_])
+    lines = {line.get_label(): line.get_ydata() for line in below.lines}
+    for name in learned.history_[0]["hyperparameters"]:
+        np.testing.assert_allclose(lines[name], [row["hyperparameters"][name] for row in learned.history_])
+    assert below.get_yscale() == "log"
+
+
+def test_the_dot_marks_what_was_kept(learned):
+    above, below = history(learned)
+    assert above.lines[1].get_ydata() == pytest.approx([learned.cv_value_])
+    kept = [line.get_ydata()[0] for line in below.lines if line.get_label() == "_nolegend_"]
+    names = [name for name in learned.hyperparameters_ if name != "intercept_variance"]
+    assert kept == pytest.approx([learned.hyperparameters_[name] for name in names])
+
+
+def test_few_lines_are_those_that_moved_farthest(learned):
+    moves = {
+        name: np.ptp(np.log([row["hyperparameters"][name] for row in learned.history_]))
+        for name in learned.history_[0]["hyperparameters"]
+    }
+    _, below = history(learned, max_lines=1)
+    assert below.lines[0].get_label() == max(moves, key=moves.get)
+
+
+def test_variances_are_drawn_by_class(learned):
+    ax = variances(learned)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2"]
+    expected = [learned.hyperparameters_[f"variance[{number}]"] for number in range(3)]
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), expected)
+
+
+def test_of_many_variances_the_outermost_are_drawn(learned):
+    values = sorted(learned.hyperparameters_[f"variance[{number}]"] for number in range(3))
+    np.testing.assert_allclose(variances(learned, max_rows=2).lines[0].get_xdata(), [values[2], values[0]])
+
+
+def test_models_of_classes_have_their_names(rng):
+    X, y = make_blobs(rng, 40, 2, 2)
+    model = OneVsRestKernelClassifier(KernelClassifier(max_evaluations=3, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, np.array(["no", "yes"])[y])
+    above, _ = history(model)
+    assert [line.get_label() for line in above.lines][::2] == ["Ψ[no]", "Ψ[yes]"]
+    assert [label.get_text() for label in variances(model).get_yticklabels()] == ["no", "yes"]
+
+
+def test_without_learning_there_is_no_history(rng):
+    X, y = make_blobs(rng)
+    clf = KernelClassifier(learn=False)
+    with pytest.raises(NotFittedError):
+        history(clf)
+    with pytest.raises(ValueError, match="learn=True"):
+        history(clf.fit(X, y))

@@ -28,8 +28,8 @@ def wheel(tmp_path_factory):
 def test_wheel_is_typed_and_serves_every_python_from_3_10(wheel):
     assert "-cp310-abi3-" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
-    for name in ("nuptse/py.typed", "nuptse/_core.pyi", "nuptse/classifier.py"):
-        assert name in names
+    for name in ("py.typed", "_core.pyi", "classifier.py", "_report/page.css", "_report/icicle.js"):
+        assert f"nuptse/{name}" in names
     assert any(name.startswith("nuptse/_core.") and name.endswith((".so", ".pyd")) for name in names)
     assert not any("test" in name for name in names)
 

@@ -23,9 +23,12 @@ def errors_section(evaluation: Evaluation) -> str:
     """Return where errors happen."""
     if evaluation.hierarchy is not None:
         return _in_tree(evaluation, evaluation.hierarchy)
+    confusions = ("Most frequent confusions", _confusions_table(evaluation))
     if len(evaluation.names) <= _MATRIX:
-        return _matrix(evaluation) + _most_confused(evaluation)
-    return _hardest_classes(evaluation) + _most_confused(evaluation)
+        matrix = ("Confusion matrix", _matrix(evaluation))
+        # A wide matrix takes the whole width.
+        return _beside(matrix, confusions, even=len(evaluation.names) <= _MATRIX // 2)
+    return _beside(("Classes with most errors", _hardest_classes(evaluation)), confusions, even=True)
 
 
 def _in_tree(evaluation: Evaluation, hierarchy: Hierarchy) -> str:
@@ -45,13 +48,10 @@ def _in_tree(evaluation: Evaluation, hierarchy: Hierarchy) -> str:
     )
 
 
-def _most_confused(evaluation: Evaluation) -> str:
-    return f"<h3>Most frequent confusions</h3>{_confusions_table(evaluation)}"
-
-
-def _beside(*parts: tuple[str, str]) -> str:
+def _beside(*parts: tuple[str, str], even: bool | None = None) -> str:
+    """Set parts side by side where there is room: alike, the first one narrower, or (False) below each other."""
     cards = "".join(f"<div><h3>{heading}</h3>{content}</div>" for heading, content in parts)
-    return f'<div class="columns">{cards}</div>'
+    return f'<div class="{ {None: "columns", True: "columns even", False: "stacked"}[even] }">{cards}</div>'
 
 
 def _confusions_table(evaluation: Evaluation) -> str:
@@ -89,11 +89,9 @@ def _hardest_classes(evaluation: Evaluation) -> str:
         if wrong[one] > 0
     ]
     if not rows:
-        return ""
+        return "<p>There are none: every prediction is right.</p>"
     header = ["Class", evaluation.noun.capitalize(), "Wrong", "Of the class"]
-    return (
-        f"<h3>Classes with most errors</h3>{table(header, rows, caption='Classes with most errors', numeric=(1, 2, 3))}"
-    )
+    return table(header, rows, caption="Classes with most errors", numeric=(1, 2, 3))
 
 
 def _matrix(evaluation: Evaluation) -> str:

@@ -73,36 +73,28 @@ def _history_chart(curve: Curve, axis: Callable[..., Axis], size: str) -> str:
 def variances_section(estimator: Any) -> str:
     """Return the variances of levels, classes or nodes on one scale, and all other hyperparameters."""
     hyperparameters = hyperparameters_of(estimator)
-    if not hyperparameters:
-        return ""
     variances, others = variances_in(hyperparameters), others_in(hyperparameters)
-    parts = []
-    if variances:
-        shown, note = _outermost(variances)
-        axis = log_axis([value for value in variances.values() if value > 0] or [1.0])
-        rows = [
-            [label(name), dot_on_scale(axis, max(value, axis.low)), exact(value, number(value))]
-            for name, value in shown.items()
-        ]
-        parts.append(
-            "<p>The prior variance of the functions: where it is large, more is told apart there. The scale is "
-            "logarithmic.</p>"
-            + table(
-                ["Variance of", scale(axis), "Value"],
-                rows,
-                caption="Variances",
-                numeric=(2,),
-            )
-            + note
-        )
-    if others:
-        shown, note = _outermost(others)
-        rows = [[label(name), exact(value, number(value, 4))] for name, value in shown.items()]
-        parts.append(
-            table(["Hyperparameter", "Value"], rows, caption="Other hyperparameters", numeric=(1,), kind="on-scale")
-            + note
-        )
-    return "".join(parts)
+    if len(variances) < 2:
+        return _values_table(hyperparameters) if hyperparameters else ""
+    shown, note = _outermost(variances)
+    axis = log_axis([value for value in variances.values() if value > 0] or [1.0])
+    rows = [
+        [label(name), dot_on_scale(axis, max(value, axis.low)), exact(value, number(value))]
+        for name, value in shown.items()
+    ]
+    return (
+        "<p>The prior variance of the functions of each: where it is large, more is told apart there. The scale is "
+        "logarithmic.</p>"
+        + table(["Variance of", scale(axis), "Value"], rows, caption="Variances", numeric=(2,), kind="on-scale")
+        + note
+        + (_values_table(others) if others else "")
+    )
+
+
+def _values_table(values: Mapping[str, float]) -> str:
+    shown, note = _outermost(values)
+    rows = [[label(name), exact(value, number(value, 4))] for name, value in shown.items()]
+    return table(["Hyperparameter", "Value"], rows, caption="Hyperparameters", numeric=(1,), kind="narrow") + note
 
 
 def _outermost(values: Mapping[str, float]) -> tuple[dict[str, float], str]:

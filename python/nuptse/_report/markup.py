@@ -53,11 +53,12 @@ def number(value: float, digits: int = 3) -> str:
         return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if value == 0:
         return "0"
-    exponent = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
+    mantissa, power_of_ten = f"{value:.{digits - 1}e}".split("e")
+    exponent = int(power_of_ten)
     if -4 < exponent < 5:
         written = f"{value:,.{max(digits - 1 - exponent, 0)}f}"
         return _minus(written.rstrip("0").rstrip(".") if "." in written else written)
-    mantissa = f"{value / 10.0**exponent:.{digits - 1}f}".rstrip("0").rstrip(".")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     power = f"10{str(exponent).translate(_SUPERSCRIPTS)}"
     return power if mantissa == "1" else _minus(f"{mantissa} × {power}")
 

@@ -99,7 +99,8 @@ def _decision_row(name: str, key: str, meaning: str, evaluation: Evaluation) -> 
 
 def _row(name: str, key: str, meaning: str, evaluation: Evaluation, width: int) -> str:
     rest = '<td class="n none">–</td>' * (width - 1)
-    return f'<tr>{_named(name, meaning)}<td class="n" data-score="{key}">{_value(key, evaluation.scores[key])}</td>{rest}</tr>'
+    value = _value(key, evaluation.scores[key])
+    return f'<tr>{_named(name, meaning)}<td class="n" data-score="{key}">{value}</td>{rest}</tr>'
 
 
 def _named(name: str, meaning: str) -> str:
