@@ -1,7 +1,7 @@
 """Models as files: what Python knows of an estimator goes as text beside the arrays of the compiled core.
 
 The text is JSON: plain values, and objects with one of the keys below for what JSON does not have. Nothing is ever
-looked up by name but kernels and attributes of the estimator, so a file can make no code run.
+looked up by name but kernels, estimators of this package and attributes of these, so a file can make no code run.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import numbers
 import warnings
 from collections.abc import Callable, Mapping
 from os import fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from nuptse import _core
 from nuptse.hierarchy import Hierarchy
@@ -23,25 +24,29 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from numpy.typing import NDArray
-    from sklearn.base import BaseEstimator
+
+_Kind = TypeVar("_Kind", bound=type)
 
 _KERNELS = {kind.__name__: kind for kind in (RBF, Linear, Precomputed)}
 #: The compiled core has these.
 _OF_THE_MODEL = {"dual_coef_", "intercept_"}
 #: Booleans, numbers, texts and anything.
 _KINDS_OF_ARRAYS = "biufUO"
+#: The estimators that a file may hold.
+_ESTIMATORS: dict[str, type] = {}
+
+
+def kept_in_files(kind: _Kind) -> _Kind:
+    """Let files hold estimators of a kind: one that has a compiled model, or a `classifier_` that has."""
+    _ESTIMATORS[kind.__name__] = kind
+    return kind
 
 
 def save_model(estimator: BaseEstimator, path: str | PathLike[str]) -> None:
     """Write a fitted estimator to a file, whole or not at all."""
-    given = estimator.get_params(deep=False)
-    parameters = {name: _encoded(value) for name, value in given.items() if _can_be_kept(value)}
-    left_out = [name for name in given if name not in parameters]
-    attributes = vars(estimator).items()
-    fitted = {name: _encoded(value) for name, value in attributes if _is_fitted(name) and name not in _OF_THE_MODEL}
-    notes = {"estimator": type(estimator).__name__, "nuptse": _core.__version__}
-    content = json.dumps(notes | {"parameters": parameters, "fitted": fitted})
-    estimator._model.save(fspath(path), content)  # noqa: SLF001
+    content = json.dumps({"nuptse": _core.__version__, **_encoded_estimator(estimator)})
+    _holder(estimator)._model.save(fspath(path), content)  # noqa: SLF001
+    left_out = _left_out(estimator)
     if left_out:
         warnings.warn(
             f"{', '.join(left_out)} cannot be kept in a file; the estimator that is loaded from it has the default "
@@ -51,18 +56,43 @@ def save_model(estimator: BaseEstimator, path: str | PathLike[str]) -> None:
         )
 
 
-def load_model(path: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
-    """Return the estimator that a file holds, one of the given kinds."""
+def load_model(path: str | PathLike[str]) -> Any:
+    """Return the estimator that a file holds."""
     model, notes = _core.load(fspath(path))
     try:
-        return _restored(model, json.loads(notes), kinds)
+        return _restored(model, json.loads(notes))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{fspath(path)}: the file is damaged: {error}; take another copy") from error
 
 
-def _restored(model: _core.FittedModel, content: Any, kinds: Mapping[str, type]) -> Any:
-    kind = kinds[content["estimator"]]
-    estimator = kind()
+def _restored(model: _core.FittedModel, content: Any) -> Any:
+    estimator = _decoded_estimator(content)
+    holder = _holder(estimator)
+    holder.dual_coef_, holder.intercept_ = model.alpha, model.intercepts
+    holder._model = model  # noqa: SLF001
+    if len(holder.classes_) != holder.dual_coef_.shape[1]:
+        raise ValueError("there are not as many labels as classes")
+    if holder is not estimator:
+        estimator._check_loaded()  # noqa: SLF001
+    return estimator
+
+
+def _holder(estimator: BaseEstimator) -> Any:
+    """Return the estimator that has the compiled model: this one, or the one inside it."""
+    return getattr(estimator, "classifier_", estimator)
+
+
+def _encoded_estimator(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return parameters as far as they can be kept, and what a fit has left behind."""
+    given, attributes = estimator.get_params(deep=False), vars(estimator)
+    parameters = {name: _encoded(value) for name, value in given.items() if _can_be_kept(value)}
+    names = [name for name in attributes if _is_fitted(name) and name not in _OF_THE_MODEL]
+    fitted = {name: _encoded(attributes[name]) for name in names}
+    return {"estimator": type(estimator).__name__, "parameters": parameters, "fitted": fitted}
+
+
+def _decoded_estimator(content: Any) -> Any:
+    estimator = _ESTIMATORS[content["estimator"]]()
     known = estimator.get_params(deep=False)
     parameters = {name: _decoded(value) for name, value in content["parameters"].items() if name in known}
     estimator.set_params(**parameters)
@@ -70,11 +100,18 @@ def _restored(model: _core.FittedModel, content: Any, kinds: Mapping[str, type])
         if not _is_fitted(name):
             raise ValueError(f"{name!r} is no attribute of a fitted estimator")
         setattr(estimator, name, _decoded(value))
-    estimator.dual_coef_, estimator.intercept_ = model.alpha, model.intercepts
-    estimator._model = model  # noqa: SLF001
-    if len(estimator.classes_) != estimator.dual_coef_.shape[1]:
-        raise ValueError("there are not as many labels as classes")
     return estimator
+
+
+def _left_out(estimator: BaseEstimator) -> list[str]:
+    """Return the parameters that cannot be kept, those of an estimator inside it among them."""
+    names = []
+    for name, value in estimator.get_params(deep=False).items():
+        if type(value) in _ESTIMATORS.values():
+            names += [f"{name}__{inner}" for inner in _left_out(value)]
+        elif not _can_be_kept(value):
+            names.append(name)
+    return names
 
 
 def _is_fitted(name: str) -> bool:
@@ -116,6 +153,13 @@ def _encoded_kernel(kernel: Kernel) -> dict[str, Any]:
     return {"kernel": name, "parameters": _encoded(kernel.get_params(deep=False))}
 
 
+def _encoded_inner_estimator(estimator: BaseEstimator) -> dict[str, Any]:
+    name = type(estimator).__name__
+    if _ESTIMATORS.get(name) is not type(estimator):
+        raise TypeError(f"a {name} cannot be kept in a file")
+    return _encoded_estimator(estimator)
+
+
 #: What JSON does not have, or only under another name, in the order in which it is looked for.
 _ENCODERS: list[tuple[Any, Callable[[Any], Any]]] = [
     (numbers.Integral, int),
@@ -126,6 +170,7 @@ _ENCODERS: list[tuple[Any, Callable[[Any], Any]]] = [
     (Mapping, lambda value: {"mapping": [[_encoded(key), _encoded(one)] for key, one in value.items()]}),
     (Hierarchy, lambda value: {"hierarchy": value.to_json()}),
     (Kernel, _encoded_kernel),
+    (BaseEstimator, _encoded_inner_estimator),
 ]
 
 
@@ -155,6 +200,7 @@ _DECODERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "tuple": lambda value: tuple(_decoded(one) for one in value["tuple"]),
     "mapping": lambda value: {_decoded(key): _decoded(one) for key, one in value["mapping"]},
     "hierarchy": lambda value: Hierarchy.from_json(value["hierarchy"]),
+    "estimator": _decoded_estimator,
     "kernel": lambda value: _KERNELS[value["kernel"]](**_decoded(value["parameters"])),
     "array": _decoded_array,
 }

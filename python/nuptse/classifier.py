@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from nuptse import _core
 from nuptse._all_or_nothing import all_or_nothing
 from nuptse._columns import InputColumns
-from nuptse._files import load_model, save_model
+from nuptse._files import kept_in_files, load_model, save_model
 from nuptse._folds import as_folds
 from nuptse._limits import as_bounds, as_priors
 from nuptse._progress import ProgressLine
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from nuptse.report import Report
+    from nuptse.text import TextClassifier
 
 __all__ = ["KernelClassifier", "load"]
 
@@ -54,6 +55,7 @@ _SOLVER_OPTIONS: dict[str, Any] = {
 }
 
 
+@kept_in_files
 class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Penalised multinomial kernel logistic regression over all classes jointly.
 
@@ -352,7 +354,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes, targets = _encode(y) if hierarchy is None else _encode_nodes(y, hierarchy)
         units = Units.of_classes(classes.tolist()) if hierarchy is None else Units.of_nodes(hierarchy)
         inputs = InputColumns(
-            self.n_features_in_, getattr(self, "feature_names_in_", None), lambda: (X != 0).sum(axis=0)
+            self.n_features_in_,
+            getattr(self, "feature_names_in_", None),
+            lambda: np.asarray((X != 0).sum(axis=0)).ravel(),  # that of a sparse matrix is a matrix of one row
         )
         plan = plan_kernels(self.kernel, self.share, units, inputs, separate=learn)
         if self.scale is not None and any(isinstance(kernel, Precomputed) for kernel in plan.kernels):
@@ -642,7 +646,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return last if self.warm_start and last is not None and last.shape == shape else None
 
 
-def load(path: str | PathLike[str]) -> KernelClassifier:
+def load(path: str | PathLike[str]) -> KernelClassifier | TextClassifier:
     """Return the fitted estimator that a file holds.
 
     Nothing in the file is executed. A file that is damaged, incomplete, from a later release or from another program
@@ -655,11 +659,11 @@ def load(path: str | PathLike[str]) -> KernelClassifier:
 
     Returns
     -------
-    estimator : KernelClassifier
-        Ready to predict.
+    estimator : KernelClassifier or TextClassifier
+        What was saved, ready to predict.
 
     """
-    estimator: KernelClassifier = load_model(path, {"KernelClassifier": KernelClassifier})
+    estimator: KernelClassifier | TextClassifier = load_model(path)
     return estimator
 
 

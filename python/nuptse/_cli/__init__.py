@@ -1,0 +1,1 @@
+"""The command line: one file for every subject. `nuptse.__main__` starts it."""
