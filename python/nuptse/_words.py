@@ -78,8 +78,10 @@ class WordCounts:
         weighting = self.settings["weighting"]
         if weighting == "counts":
             return CountVectorizer(dtype=np.float64, **options)
-        # The norm of the rows is for the classifier to set, which does so for all sparse inputs.
-        return TfidfVectorizer(norm=None, sublinear_tf=True, use_idf=weighting == "tf-idf", **options)
+        # The norm of the rows is for the classifier to set, which does so for all sparse inputs. A vectoriser of known
+        # words takes no weights for granted, so that those without any are given ones.
+        use_idf = weighting == "tf-idf" or words is not None
+        return TfidfVectorizer(norm=None, sublinear_tf=True, use_idf=use_idf, **options)
 
     def _known(self, words: list[str], idf: Any) -> Any:
         """Return the vectoriser of words that are known."""
@@ -93,6 +95,8 @@ class WordCounts:
                 raise ValueError("there must be a weight for every word")
             vectorizer.idf_ = weights
             self.idf = weights
+        elif self.settings["weighting"] == "log":
+            vectorizer.idf_ = np.ones(len(words))
         self.words = words
         return vectorizer
 

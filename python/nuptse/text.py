@@ -204,6 +204,34 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = self.transform(texts)
         return self.classifier_.score(X, y, sample_weight)
 
+    def report(
+        self,
+        texts: Iterable[str],
+        y: ArrayLike,
+        path: str | PathLike[str] | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        documents: Sequence[str] | None = None,
+        title: str | None = None,
+    ) -> Any:
+        """Write a page about the model on documents, as `KernelClassifier.report` does; they are shown in it."""
+        shown = as_documents(texts)
+        X = self.transform(shown)
+        classifier: Any = self.classifier_
+        documents = shown if documents is None else documents
+        return classifier.report(X, y, path, sample_weight=sample_weight, documents=documents, title=title)
+
+    def top_features(self, node_or_class: Any = None, n: int = 10) -> Any:
+        """Return the words that speak for and against a class or node, as `KernelClassifier.top_features` does."""
+        check_is_fitted(self, "classifier_")
+        classifier: Any = self.classifier_
+        return classifier.top_features(node_or_class, n, self.words_)
+
+    def get_feature_names_out(self) -> NDArray[Any]:
+        """Return the words in the order of the inputs of the classifier."""
+        check_is_fitted(self, "classifier_")
+        return np.array(self.words_, dtype=object)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted estimator with its words to a file, for :func:`nuptse.load`; see `KernelClassifier.save`.
 

@@ -118,5 +118,7 @@ def _write_report(model: Model, data: Dataset, truth: list[Any], options: argpar
         )
     except ImportError as error:
         raise UsageError(f"--report: {error}") from error
+    except ValueError as error:
+        raise InputError(f"no report can be made of these data: {error}") from error
     except OSError as error:
         raise OutputError(f"{options.report} could not be written: {error}") from error

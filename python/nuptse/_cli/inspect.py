@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nuptse._cli import output
+from nuptse._cli.labels import label_name
 from nuptse._cli.model import Model, load
 from nuptse._cli.summary import class_list, model_content, model_rows
 
@@ -32,18 +33,16 @@ def inspect(options: argparse.Namespace, console: output.Console) -> None:
         "columns": model.columns,
     }
     tree = model.classifier.hierarchy_
-    if tree is not None:
-        content["tree"] = json.loads(tree.to_json())
+    content["tree"] = None if tree is None else json.loads(tree.to_json())
     words = _top_features(model, options.top)
-    if words is not None:
-        content["top_features"] = {label: dict(pairs) for label, pairs in words.items()}
+    content["top_features"] = None if words is None else {label: dict(pairs) for label, pairs in words.items()}
     console.result(_text(model, content, words, options), content)
 
 
 def _text(model: Model, content: dict[str, Any], words: dict[str, Any] | None, options: argparse.Namespace) -> str:
     release = content["nuptse"] or "another program"
     rows = [
-        ("file", f"{content['path']} ({content['bytes'] / 1e6:.1f} MB)"),
+        ("file", f"{content['path']} ({output.size(content['bytes'])})"),
         ("format", f"version {content['file_version']}, written by nuptse {release}"),
         ("estimator", content["estimator"]),
         *model_rows(model),
@@ -57,9 +56,7 @@ def _text(model: Model, content: dict[str, Any], words: dict[str, Any] | None, o
             lines = [*lines[:_LINES], f"... ({len(lines)} lines in all; --tree shows them)"]
         parts.append("\n".join(lines))
     if words is not None:
-        shown = list(words.items())
-        if len(shown) > _CLASSES and not options.tree:
-            shown = shown[:_CLASSES]
+        shown = list(words.items())[: None if options.tree else _CLASSES]
         parts.append(
             output.table(["class", "top inputs"], [[name, ", ".join(n for n, _ in top)] for name, top in shown])
         )
@@ -67,7 +64,15 @@ def _text(model: Model, content: dict[str, Any], words: dict[str, Any] | None, o
 
 
 def _top_features(model: Model, count: int) -> dict[str, list[tuple[str, float]]] | None:
-    return None
+    """Return for every class or node the inputs that speak for it; None where the kernel cannot tell."""
+    find: Any = getattr(model.classifier, "top_features", None)
+    if find is None:
+        return None
+    try:
+        found = find(n=count, feature_names=model.words)
+    except ValueError:  # only linear kernels have weights
+        return None
+    return {label_name(one.label): [(str(name), float(weight)) for name, _, weight in one.supporting] for one in found}
 
 
 def _versions(path: str) -> tuple[int, str | None]:

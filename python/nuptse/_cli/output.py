@@ -108,6 +108,11 @@ def shown(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def size(count: int) -> str:
+    """Return a number of bytes as people read it."""
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
+
+
 def check_target(path: str, *, force: bool) -> None:
     """Raise, before any work, where a result could not be written or would overwrite a file."""
     target = Path(path)

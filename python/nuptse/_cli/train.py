@@ -94,6 +94,6 @@ def _estimator(
 
 def _tell(model: Model, path: str, seconds: float, console: output.Console) -> None:
     size = Path(path).stat().st_size
-    rows = [*model_rows(model), ("fitted in", f"{seconds:.1f} s"), ("written to", f"{path} ({size / 1e6:.1f} MB)")]
+    rows = [*model_rows(model), ("fitted in", f"{seconds:.1f} s"), ("written to", f"{path} ({output.size(size)})")]
     content = {**model_content(model), "seconds": seconds, "path": path, "bytes": size}
     console.result(output.pairs(rows), content)
