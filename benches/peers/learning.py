@@ -96,9 +96,11 @@ def draw(curves, bench):
     shares = np.linspace(0, 0.5, 101)
     for name, of_method in curves.items():
         if of_method:
-            errors = [100 * np.interp(shares, rejected, error) for rejected, error in of_method]
-            ax.plot(100 * shares, np.mean(errors, axis=0), label=name)
+            # The curve has the share of points that get a prediction, and the errors among these as a share of all.
+            left = [np.interp(1 - shares, answered, error) / (1 - shares) for answered, error in of_method]
+            ax.plot(100 * shares, 100 * np.mean(left, axis=0), label=name)
     ax.set(xlabel="rejected, %", ylabel="error of the others, %", title="satimage: errors left after rejection")
+    ax.set_ylim(bottom=0)
     ax.grid(alpha=0.3)
     ax.legend()
     folder = ROOT / ("target/bench" if bench.quick else "benches/results")
