@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
@@ -218,7 +219,7 @@ def test_destinations_are_where_predictions_went():
     }
 
 
-class Oracle:
+class Oracle(BaseEstimator):
     """A classifier that says what it is told to."""
 
     def __init__(self, hierarchy=None, classes=None):

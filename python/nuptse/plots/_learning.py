@@ -49,6 +49,8 @@ def history(estimator: Any, *, axes: Sequence[Axes] | None = None, max_lines: in
 
     """
     plt = pyplot()
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+
     check_is_fitted(estimator)
     found = history_of(estimator)
     if not found.criterion:
@@ -64,7 +66,7 @@ def history(estimator: Any, *, axes: Sequence[Axes] | None = None, max_lines: in
         if len(curves) > 1:
             ax.legend(fontsize="small", frameon=False)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     above.set_ylabel("Ψ")
     below.set(yscale="log", xlabel="evaluation", ylabel=_common_name([curve.name for curve in found.hyperparameters]))
     return np.array([above, below])
