@@ -1,5 +1,6 @@
 """Plots: the numbers behind them are right, and so is what is drawn of them."""
 
+import copy
 import sys
 import warnings
 
@@ -315,6 +316,18 @@ def test_models_of_classes_have_their_names(rng):
     above, _ = history(model)
     assert [line.get_label() for line in above.lines][::2] == ["Ψ[no]", "Ψ[yes]"]
     assert [label.get_text() for label in variances(model).get_yticklabels()] == ["no", "yes"]
+
+
+def test_labels_of_classes_are_no_formulas(learned):
+    renamed = copy.copy(learned)
+    names = {name: name.replace("variance[1]", "variance[$\\frac$]") for name in learned.hyperparameters_}
+    renamed.hyperparameters_ = {names[name]: value for name, value in learned.hyperparameters_.items()}
+    renamed.history_ = [
+        {**row, "hyperparameters": {names[name]: value for name, value in row["hyperparameters"].items()}}
+        for row in learned.history_
+    ]
+    history(renamed)[0].figure.canvas.draw()
+    variances(renamed).figure.canvas.draw()
 
 
 def test_without_learning_there_is_no_history(rng):

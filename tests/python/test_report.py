@@ -518,6 +518,7 @@ def test_numbers_are_written_for_people(value, written):
 
 
 @given(st.floats(1e-300, 1e300) | st.floats(-1e300, -1e-300))
+@settings(deadline=None)
 def test_written_numbers_are_near_what_they_stand_for(value):
     digits = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
     plain = number(value).translate(digits).replace(",", "").replace(" × 10", "e")
@@ -526,6 +527,7 @@ def test_written_numbers_are_near_what_they_stand_for(value):
 
 
 @given(st.floats(0, 1))
+@settings(deadline=None)
 def test_colours_grow_with_errors(error):
     assert 0 <= shade(error) <= 7
     assert shade(error) <= shade(min(error + 0.1, 1))

@@ -34,8 +34,8 @@ def icicle(hierarchy: Hierarchy, branches: Branches, noun: str) -> str:
     """Return the frame of the picture, and its data."""
     return (
         f"<p>Every bar is a node of the tree, as wide as the number of test {noun} whose class lies below it. Its "
-        f"colour is the share of them that was placed outside the node: a dark bar below a pale one is taken for its "
-        f"siblings. Choose a bar to zoom in.</p>{legend()}"
+        f"colour is the share of them that was placed outside the node: a strong colour below a faint one is a node "
+        f"that is taken for its siblings. Choose a bar to zoom in.</p>{legend()}"
         '<div id="icicle" class="icicle"><nav aria-label="Place in the tree"><ol class="crumbs"></ol></nav>'
         '<div class="bars"></div><div class="details" aria-live="polite"></div>'
         '<p class="note">Keys: arrows move, Enter zooms in, Escape zooms out.</p>'

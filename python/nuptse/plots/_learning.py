@@ -64,7 +64,8 @@ def history(estimator: Any, *, axes: Sequence[Axes] | None = None, max_lines: in
             at = curve.evaluations[curve.kept], curve.values[curve.kept]
             ax.plot(*at, marker="o", color=line.get_color(), label="_nolegend_")
         if len(curves) > 1:
-            ax.legend(fontsize="small", frameon=False)
+            for text in ax.legend(fontsize="small", frameon=False).get_texts():
+                text.set_parse_math(False)
         ax.spines[["top", "right"]].set_visible(False)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     above.set_ylabel("Ψ")
