@@ -119,6 +119,12 @@ pub enum Error {
         /// What was asked for.
         what: &'static str,
     },
+    /// Something that only functions linear in the inputs have.
+    #[error("inputs have weights only where all kernels are linear, but one is {kernel:?}; use linear kernels")]
+    NeedsLinear {
+        /// The name of the kernel that is not.
+        kernel: &'static str,
+    },
     /// A kernel names an input that is not there.
     #[error("a kernel is to use column {column}, but X has {columns} columns; number them from 0")]
     UnknownColumn {

@@ -1,10 +1,10 @@
 //! Scaling of inputs, learned from the training points and applied to every point that comes later.
 
-use super::Inputs;
+use super::{Inputs, check_shape};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::dot_sequential;
-use ndarray::{ArrayView1, Axis};
+use ndarray::{Array2, ArrayView1, Axis};
 use std::sync::Arc;
 
 /// How inputs are scaled before the kernel sees them.
@@ -53,7 +53,7 @@ impl Scaling {
             (Self::Standardise { .. }, Inputs::Sparse(x)) => {
                 let entries = (x.rows() as u64).saturating_mul(x.columns() as u64);
                 memory::check("inputs that are standardised, with all their zeros,", entries.saturating_mul(8))?;
-                let mut dense = ndarray::Array2::zeros((x.rows(), x.columns()));
+                let mut dense = Array2::zeros((x.rows(), x.columns()));
                 for row in 0..x.rows() {
                     let (columns, values) = x.row(row);
                     columns.iter().zip(values).for_each(|(&column, &value)| dense[[row, column as usize]] = value);
@@ -78,6 +78,15 @@ impl Scaling {
                 Inputs::sparse(x)
             }
         }
+    }
+
+    /// Turns weights of scaled inputs, one row for each, into those of the inputs as they come. Rows of unit norm have no
+    /// such weights: there they stay those of the scaled inputs.
+    pub fn unscale_weights(&self, weights: &mut Array2<f64>) -> Result<()> {
+        let Self::Standardise { factor, .. } = self else { return Ok(()) };
+        check_shape("there must be a row of weights for every input", factor.len(), weights.nrows())?;
+        weights.outer_iter_mut().zip(factor).for_each(|(mut row, factor)| row *= *factor);
+        Ok(())
     }
 }
 

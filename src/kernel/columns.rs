@@ -48,6 +48,10 @@ impl Covariance for OnColumns {
         self.inner.is_pairwise()
     }
 
+    fn is_linear(&self) -> bool {
+        self.inner.is_linear()
+    }
+
     fn mean_variance(&self, x: &Inputs, weights: Option<ArrayView1<'_, f64>>) -> Result<f64> {
         self.inner.mean_variance(&x.select_columns(&self.columns)?, weights)
     }

@@ -4,7 +4,7 @@ use super::{KernelOperator, Precision};
 use crate::context::Context;
 use crate::data::{Inputs, PreparedRows};
 use crate::error::{Error, Result};
-use ndarray::{Array1, ArrayView1, ArrayView2, ArrayViewMut2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -59,6 +59,11 @@ pub trait Covariance: std::fmt::Debug + Send + Sync {
         true
     }
 
+    /// Whether functions are weighted sums of the inputs, without a constant.
+    fn is_linear(&self) -> bool {
+        false
+    }
+
     /// Whether predictions need the training points, or their number only.
     fn needs_training_points(&self) -> bool {
         true
@@ -76,6 +81,14 @@ pub trait Covariance: std::fmt::Debug + Send + Sync {
         train: &Inputs,
         s: ArrayView2<'_, f64>,
     ) -> Result<()>;
+
+    /// M(X, X*): one row for every point of `train`, one column for every point of `test`, of which there should be few.
+    fn cross_matrix(&self, context: &Context, test: &Inputs, train: &Inputs) -> Result<Array2<f64>> {
+        // M is symmetric, so test points may have coefficients too: each is the one point of a function of its own.
+        let mut out = Array2::zeros((train.rows(), test.rows()));
+        self.cross_apply(context, out.view_mut(), train, test, Array2::eye(test.rows()).view())?;
+        Ok(out)
+    }
 }
 
 /// A covariance function that is evaluated entry by entry, a tile at a time; its matrix is stored, or made anew for every

@@ -59,6 +59,10 @@ impl Covariance for Linear {
         false
     }
 
+    fn is_linear(&self) -> bool {
+        true
+    }
+
     fn mean_variance(&self, x: &Inputs, weights: Option<ArrayView1<'_, f64>>) -> Result<f64> {
         let norms = squared_norms(x);
         let weights = weights.map_or_else(|| Array1::ones(norms.len()), |weights| weights.to_owned());

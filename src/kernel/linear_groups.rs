@@ -61,6 +61,10 @@ impl Covariance for WeightedLinear {
         false
     }
 
+    fn is_linear(&self) -> bool {
+        true
+    }
+
     fn mean_variance(&self, x: &Inputs, weights: Option<ArrayView1<'_, f64>>) -> Result<f64> {
         Linear.mean_variance(&self.weighted(x)?, weights)
     }

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::data::{Inputs, check_shape};
 use crate::error::{Error, Result};
 use crate::workspace::Workspace;
-use ndarray::{ArcArray2, Array1, ArrayView2, ArrayViewMut2, s};
+use ndarray::{ArcArray2, Array1, Array2, ArrayView2, ArrayViewMut2, s};
 use std::sync::Arc;
 
 /// The inputs are the kernel matrix itself: n × n for training, test points × n for prediction.
@@ -48,6 +48,11 @@ impl Covariance for Precomputed {
     ) -> Result<()> {
         check_cross(&out, test, train.rows(), train, &s)?;
         dense_multiply(context, out, dense(test)?.view(), s)
+    }
+
+    fn cross_matrix(&self, _context: &Context, test: &Inputs, train: &Inputs) -> Result<Array2<f64>> {
+        check_shape("the number of columns of X must be that of the training points", train.rows(), test.columns())?;
+        Ok(dense(test)?.t().as_standard_layout().into_owned())
     }
 }
 

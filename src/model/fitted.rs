@@ -2,7 +2,7 @@
 
 use super::{Loss, ModelSpec, decide, most_probable, node_masses};
 use crate::context::Context;
-use crate::data::{Inputs, check_shape, view};
+use crate::data::{Inputs, check_shape};
 use crate::error::{Error, Result};
 use crate::likelihood::Softmax;
 use ndarray::{Array1, Array2, ArrayView2};
@@ -71,25 +71,40 @@ impl Model {
         &self.intercepts
     }
 
+    /// v_p (α·mix)_p, grouped by covariance function: the functions of each, and a column for each of them.
+    pub(super) fn coefficients(&self) -> &[(Vec<usize>, Array2<f64>)] {
+        &self.coefficients
+    }
+
     /// The class functions u at other points, one row a point.
     pub fn decision_function(&self, context: &Context, x: &Inputs) -> Result<Array2<f64>> {
+        let functions = self.function_values(context, x)?;
+        Ok(context.install(|| self.to_classes(functions.view()))? + &self.intercepts)
+    }
+
+    /// The independent functions ŭ at other points, one row a point: those of the classes, or of the nodes of a tree.
+    pub fn function_values(&self, context: &Context, x: &Inputs) -> Result<Array2<f64>> {
         let width = 2 * (self.spec.mixing.functions() + self.spec.mixing.classes());
         let needed = (x.rows() as u64).saturating_mul((width * size_of::<f64>()) as u64);
         context.plan_memory("the predictions, all at once,", needed)?;
         context.install(|| {
-            let shape = (x.rows(), self.spec.mixing.functions());
-            let mut functions = vec![0.0; shape.0 * shape.1];
+            let mut functions = Array2::zeros((x.rows(), self.spec.mixing.functions()));
             for (covariance, (users, coefficients)) in self.spec.covariances.iter().zip(&self.coefficients) {
                 let mut values = Array2::zeros((x.rows(), users.len()));
                 covariance.cross_apply(context, values.view_mut(), x, &self.train, coefficients.view())?;
-                for (i, values) in values.outer_iter().enumerate() {
-                    users.iter().zip(values).for_each(|(p, value)| functions[i * shape.1 + p] = *value);
+                for (mut functions, values) in functions.outer_iter_mut().zip(values.outer_iter()) {
+                    users.iter().zip(values).for_each(|(&p, value)| functions[p] = *value);
                 }
             }
-            let mut u = Array2::zeros((x.rows(), self.spec.mixing.classes()));
-            self.spec.mixing.to_classes(u.view_mut(), view(shape, &functions)?)?;
-            Ok(u + &self.intercepts)
+            Ok(functions)
         })
+    }
+
+    /// What the independent functions make of the classes, without their intercepts.
+    pub(super) fn to_classes(&self, functions: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let mut classes = Array2::zeros((functions.nrows(), self.spec.mixing.classes()));
+        self.spec.mixing.to_classes(classes.view_mut(), functions)?;
+        Ok(classes)
     }
 
     /// Logarithms of the class probabilities at other points, one row a point.

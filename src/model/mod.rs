@@ -1,9 +1,10 @@
-//! Models: what is fitted to what, the fit, predictions, and decisions.
+//! Models: what is fitted to what, the fit, predictions, their reasons, and decisions.
 
 mod decide;
 mod file;
 mod fit;
 mod fitted;
+mod interpret;
 mod spec;
 
 pub use crate::solve::Solver;

@@ -3,6 +3,7 @@
 mod convert;
 mod door;
 mod errors;
+mod interpret;
 mod learning;
 mod matrix;
 mod metrics;
@@ -15,6 +16,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::errors::MemoryLimitError;
+    #[pymodule_export]
+    use super::interpret::{class_weights, contributions, function_weights, is_linear};
     #[pymodule_export]
     use super::learning::cv_criterion;
     #[pymodule_export]

@@ -17,11 +17,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A fitted model: the training points, scaled, with their coefficients.
-#[pyclass(frozen, module = "nuptse._core")]
+#[pyclass(frozen, weakref, module = "nuptse._core")]
 #[derive(Debug)]
 pub(super) struct FittedModel {
-    model: Model,
-    scaling: Scaling,
+    pub(super) model: Model,
+    pub(super) scaling: Scaling,
 }
 
 /// The options of a fit, as keywords.
@@ -224,10 +224,18 @@ impl FittedModel {
         self.model.alpha().to_pyarray(py)
     }
 
-    /// The intercept of every class.
+    /// The intercept of every class. For linear kernels it is what the class function is where all inputs, as they come,
+    /// are zero: standardising moves that point.
     #[getter]
-    fn intercepts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.model.intercepts().to_pyarray(py)
+    fn intercepts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        match &self.scaling {
+            Scaling::Standardise { mean, .. } if self.model.is_linear() => {
+                let origin = Inputs::dense(Array2::zeros((1, mean.len())))?;
+                let work = |context: &Context| self.model.decision_function(context, &self.scaling.apply(origin)?);
+                Ok(enter(py, &Settings::default(), work)?.row(0).to_pyarray(py))
+            }
+            _ => Ok(self.model.intercepts().to_pyarray(py)),
+        }
     }
 
     /// The shape parameters of every kernel, as (name, value).
