@@ -9,7 +9,6 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,11 +19,13 @@ from nuptse._all_or_nothing import all_or_nothing
 from nuptse._columns import InputColumns
 from nuptse._files import kept_in_files, load_model, save_model
 from nuptse._folds import as_folds
+from nuptse._interpretation import InterpretationMixin, training_labels
 from nuptse._limits import as_bounds, as_priors
 from nuptse._progress import ProgressLine
+from nuptse._rows import as_rows
 from nuptse._sharing import KernelPlan, Units, hyperparameter_names, numbered, plan_kernels
 from nuptse.hierarchy import Hierarchy, class_array
-from nuptse.kernels import Kernel, Precomputed
+from nuptse.kernels import Kernel, Precomputed, with_kernel_object
 from nuptse.metrics import accuracy, as_labels
 from nuptse.report import make_report
 
@@ -56,7 +57,7 @@ _SOLVER_OPTIONS: dict[str, Any] = {
 
 
 @kept_in_files
-class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class KernelClassifier(InterpretationMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Penalised multinomial kernel logistic regression over all classes jointly.
 
     Every class c has a function u_c with a Gaussian process prior of covariance v_c M; the probability of class c at x
@@ -145,7 +146,11 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     dual_coef_ : ndarray of shape (n_samples, n_classes)
         α, the coefficients of the training points.
     intercept_ : ndarray of shape (n_classes,)
-        The intercepts.
+        The intercepts; with the linear kernel those of the inputs as they come, also where `scale` moves them.
+    coef_ : ndarray of shape (n_classes, n_features)
+        The weights of the inputs; for the linear kernel only.
+    training_labels_ : ndarray of shape (n_samples,)
+        The labels of the training points, for :meth:`explain`; where `y` held distributions, the most probable ones.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -227,6 +232,23 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
         return tags
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name.
+
+        Parameters
+        ----------
+        **params : dict
+            The parameters; those of the kernel as kernel__variance and so on, also where it was given by its name.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        """
+        estimator: Self = super().set_params(**with_kernel_object(self.kernel, params))
+        return estimator
+
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
     ) -> Self:
@@ -281,6 +303,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.hyperparameters_["intercept_variance"] = model.intercept_variance
         self.dual_coef_ = model.alpha
         self.intercept_ = model.intercepts
+        self.training_labels_ = training_labels(task.y, task.problem["targets"], task.classes)
         self.fit_info_ = info
         _LOG.info(
             "kernel matrices: %s; solver %s: %s", ", ".join(info["kernel_matrices"]), info["solver"], info["reason"]
@@ -362,7 +385,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.scale is not None and any(isinstance(kernel, Precomputed) for kernel in plan.kernels):
             raise ValueError("scale='auto' changes inputs, but a precomputed kernel has none; use scale=None")
         problem: dict[str, Any] = {
-            "x": _as_rows(X),
+            "x": as_rows(X),
             "targets": targets,
             "weights": _as_weights(sample_weight),
             "classes": len(classes),
@@ -615,7 +638,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return checked inputs in the form that the compiled core takes."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return _as_rows(X)
+        return as_rows(X)
 
     def _check_options(self) -> None:
         """Raise for options that are unknown, or not there yet."""
@@ -734,12 +757,28 @@ def _encode_nodes(y: NDArray[Any], hierarchy: Hierarchy) -> tuple[NDArray[Any], 
     if y.ndim == 2 and y.shape[1] == len(classes) and np.issubdtype(y.dtype, np.floating):
         return classes, np.ascontiguousarray(y, dtype=np.float64)
     rows = [tuple(row) for row in y.tolist()] if y.ndim == 2 and y.shape[1] > 1 else column_or_1d(y, warn=True).tolist()
-    nodes = {label: hierarchy.node_index(label) for label in dict.fromkeys(rows)}
+    nodes = {label: _node_of(label, hierarchy) for label in dict.fromkeys(rows)}
     below = {node: hierarchy.classes_below(node).tolist() for node in dict.fromkeys(nodes.values())}
     if all(len(numbers) == 1 for numbers in below.values()):
         return classes, np.array([below[nodes[label]][0] for label in rows], dtype=np.int64)
     place = {node: number for number, node in enumerate(below)}
     return classes, (np.array([place[nodes[label]] for label in rows], dtype=np.int64), list(below.values()))
+
+
+def _node_of(label: Any, hierarchy: Hierarchy) -> int:
+    """Return the node of a label of `y`, or say what may have happened to it."""
+    try:
+        return hierarchy.node_index(label)
+    except ValueError as error:
+        only_y_has_numbers = isinstance(label, numbers.Integral) and not isinstance(
+            hierarchy.classes[0], numbers.Number
+        )
+        if not only_y_has_numbers:
+            raise
+        raise ValueError(
+            f"{error}. If a meta-estimator, such as VotingClassifier, has put numbers in place of your labels, give it "
+            "a hierarchy whose classes are 0, 1, ... in the order of the sorted labels"
+        ) from None
 
 
 def _as_predicted(y: ArrayLike, predicted: NDArray[Any], hierarchy: Hierarchy) -> NDArray[Any]:
@@ -755,17 +794,6 @@ def _as_predicted(y: ArrayLike, predicted: NDArray[Any], hierarchy: Hierarchy) -
     other = np.empty(len(truth), dtype=object)
     other[:] = [guess if hit else None for hit, guess in zip(right, predicted.tolist(), strict=True)]
     return other
-
-
-def _as_rows(X: Any) -> Any:
-    """Return inputs as the compiled core takes them; it makes the one copy that is made."""
-    if not scipy.sparse.issparse(X):
-        return X
-    X = cast("Any", X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float64), X.shape[1]
 
 
 def _as_weights(sample_weight: ArrayLike | None) -> Floats | None:

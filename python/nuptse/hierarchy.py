@@ -158,8 +158,8 @@ class Hierarchy:
             - a parent array: the number of every node's parent; the root has -1 or itself;
             - edges (parent, child);
             - a nested dict: below every label a dict, a list of labels, or None for a leaf;
-            - rows of paths from below the root: tuples, a 2-d array or a DataFrame; None, "" or NaN at the end of short
-              rows; rows may be repeated, so the labels of a data set will do;
+            - rows of paths from below the root: tuples, a 2-d array or a DataFrame of pandas or polars; None, "" or NaN
+              at the end of short rows; rows may be repeated, so the labels of a data set will do;
             - strings "A/01/B", which are then the labels of the classes;
             - a networkx.DiGraph with edges from parent to child;
             - a Hierarchy.
@@ -297,6 +297,18 @@ class Hierarchy:
             one, other = (self.paths[node] for node in found[:2])
             raise ValueError(f"label {label!r} is that of several nodes; use a path, as {one!r} or {other!r}")
         return found[0]
+
+    def node_label(self, node: int) -> Any:
+        """Return what a node below the root is called, for `node_index` to find it.
+
+        A class has its label, and another node its own, or its path where that would not be enough.
+        """
+        path, label = self.paths[node], self.labels[node]
+        if node in self._class_labels:
+            return self._class_labels[node]
+        if self._separator is not None:
+            return self._separator.join(map(str, path))
+        return label if self._nodes_by_name.get(label) == [node] else path
 
     def leaf_index(self, label: Any) -> int:
         """Return the number of a class, its place in `classes` and `leaves`, from its label or path.

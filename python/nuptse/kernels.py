@@ -6,6 +6,7 @@ what it is given; values are checked when a model is fitted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
@@ -40,6 +41,16 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
 
     variance: float | str
     columns: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether the other is a kernel of the same kind with the same parameters."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return bool(_plain(self.get_params()) == _plain(other.get_params()))
+
+    def __hash__(self) -> int:
+        """Return the hash of the kind, which stays when parameters change."""
+        return hash(type(self))
 
     def _start_variance(self) -> float | None:
         """Return the variance; None for the automatic one."""
@@ -184,6 +195,15 @@ class Precomputed(Kernel):
         return "precomputed", [], False
 
 
+def _plain(value: Any) -> Any:
+    """Return arrays as lists, so that values may be compared."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
 _NAMED: dict[str, type[Kernel]] = {"rbf": RBF, "linear": Linear, "precomputed": Precomputed}
 
 
@@ -195,3 +215,15 @@ def as_kernel(kernel: Any) -> Kernel:
         return _NAMED[kernel]()
     known = ", ".join(repr(name) for name in _NAMED)
     raise ValueError(f"unknown kernel {kernel!r}; use one of {known}, or an object of nuptse.kernels")
+
+
+def with_kernel_object(kernel: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters of an estimator that name an object where they reach into a kernel known by its name."""
+    kernel = params.get("kernel", kernel)
+    into_kernel = [name for name in params if name.startswith("kernel__")]
+    if not into_kernel or isinstance(kernel, Kernel):
+        return params
+    if isinstance(kernel, Mapping):
+        message = f"{into_kernel[0]}: there is a kernel for every group; set kernel to a dict with other kernels"
+        raise ValueError(message)  # noqa: TRY004, as set_params has it
+    return {**params, "kernel": as_kernel(kernel)}
