@@ -30,8 +30,10 @@ def read(obj: Any) -> Nodes:
         return read_nested(obj)
     if all(hasattr(obj, name) for name in ("nodes", "edges", "is_directed")):
         return read_graph(obj)
-    if hasattr(obj, "itertuples"):
+    if hasattr(obj, "itertuples"):  # pandas
         return read_paths(obj.itertuples(index=False, name=None))
+    if hasattr(obj, "iter_rows"):  # polars
+        return read_paths(obj.iter_rows())
     if isinstance(obj, str | bytes) or not isinstance(obj, Iterable):
         raise TypeError(
             f"a hierarchy cannot be read from {obj!r}; give a parent array, edges, a nested dict, rows of paths, "
