@@ -2,6 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# A busy machine is no failure.
+settings.register_profile("nuptse", deadline=None)
+settings.load_profile("nuptse")
 
 
 @pytest.fixture
