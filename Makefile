@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit bench-hierarchy bench-learning check-unsafe soak fuzz supply-chain clean
+.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit bench-hierarchy bench-learning check-unsafe soak fuzz supply-chain wheel crate clean
 
 demo: build
 	$(BIN)/python examples/digits.py
@@ -89,6 +89,25 @@ supply-chain: target/tools/bin/cargo-deny target/tools/bin/cargo-machete
 
 target/tools/bin/%:
 	cargo install --quiet --locked --root target/tools $*
+
+ifeq ($(shell uname),Linux)
+OLDEST_LINUX := --zig --compatibility manylinux2014
+endif
+
+# A wheel for every Python from 3.10 on, and the source archive that it is built from, in dist/; then all that can be checked
+# before they are published. On Linux zig is the linker, so that the wheel runs with every glibc from 2.17 on (manylinux2014).
+wheel: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet "maturin[zig]>=1.9.4,<2" "twine>=6" "abi3audit>=0.0.20"
+	rm -rf dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --release --strip --sdist $(OLDEST_LINUX) --out dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/abi3audit --strict --summary dist/*.whl
+	$(BIN)/python tests/release/check_wheel.py dist
+
+# The crate as it would be published: packaged, unpacked away from here, and tested there.
+crate:
+	cargo package
+	tests/release/check_crate.sh
 
 doc:
 	cargo doc --no-deps --open
