@@ -1,4 +1,4 @@
-"""Check what `make wheel` leaves in dist/: one wheel and one source archive, what is in them, and that the wheel works."""
+"""Check what `make wheel` leaves in dist/: a wheel and a source archive, what is in them, and that the wheel works."""
 
 import re
 import subprocess
