@@ -1,4 +1,4 @@
-"""Learning of hyperparameters: the experiments of seed 000, and others; writes benches/results/learning.md.
+"""Learning of hyperparameters: the experiments of Seeger (2006), and others; writes benches/results/learning.md.
 
 Run with `make bench-learning`. Every fit has a process of its own (`one_fit.py`). `--only` takes one table, `--quick`
 small parts of the data, to try the script itself; both write to target/bench instead.
@@ -29,7 +29,7 @@ def spread(values, form):
     return f"{format(mean(values), form)}{around}"
 
 
-# The first experiment of seed 000
+# The first experiment of Seeger (2006)
 
 
 SATIMAGE = {
@@ -55,7 +55,7 @@ def satimage(bench):
     columns = ["method", "test error, %", "test log loss", "criterion", "evaluations", "seconds"]
     return f"""## satimage
 
-The first experiment of seed 000 (section 8.1): 4435 training and 2000 test points, inputs standardised, RBF kernels,
+The first experiment of Seeger (2006, section 8.1): 4435 training and 2000 test points, standardised inputs, RBF kernel,
 {len(partitions)} random partitions into five folds for learning; mean and standard deviation over these. mc-tied: all
 classes have one variance and one width (2 hyperparameters); mc-sep: each has its own (12); 1rest: every class against
 the rest, voted by log probability. The grid search has 6 costs and 5 widths, five folds, two processes.
@@ -108,7 +108,7 @@ def draw(curves, bench):
     figure.savefig(folder / PICTURE, dpi=120)
 
 
-# The second experiment of seed 000
+# The second experiment of Seeger (2006)
 
 
 TEXTS = {
@@ -160,7 +160,7 @@ def texts(bench):
     columns += ["decided", "log loss", "evaluations", "seconds each", "seconds"]
     return f"""## Texts with a taxonomy
 
-The second experiment of seed 000 (section 8.2): counts with rows of unit norm, linear kernel, no intercepts, three
+The second experiment of Seeger (2006, section 8.2): counts with rows of unit norm, linear kernel, no intercepts, three
 folds; reviews of one product are held out together, as they are in the test part. "decided": the same for decisions of
 least expected loss. Seconds of all of it, learning and fit, and of one evaluation of criterion and gradient. Goal: H1
 ahead of the fixed variances, F1, hiclass and LogisticRegressionCV in log loss and taxonomic loss.

@@ -448,7 +448,7 @@ def scores(method, problem):
 
 
 def tree_scores(method, problem):
-    """Return the scores of seed 000, Table 1: for the most probable class, and for decisions of least expected loss.
+    """Return the scores of Seeger (2006), Table 1: of the most probable class, and of decisions of least expected loss.
 
     Everybody who gives probabilities gets these decisions.
     """

@@ -66,7 +66,7 @@ class KernelClassifier(InterpretationMixin, ClassifierMixin, BaseEstimator):  # 
     Parameters
     ----------
     kernel : {"rbf", "linear", "precomputed"}, kernel object, or dict of group to either, default="rbf"
-        The covariance function; see :mod:`nuptse.kernels`. A dict gives every group of `share` a kernel of its own.
+        The covariance function; see `nuptse.kernels`. A dict gives every group of `share` a kernel of its own.
     hierarchy : None, Hierarchy, or anything that `Hierarchy.parse` takes, default=None
         A tree whose leaves are the classes. The function of a class is then the sum of those of the nodes on the path
         from the root to its leaf, so that classes near each other in the tree learn from each other.
@@ -433,7 +433,7 @@ class KernelClassifier(InterpretationMixin, ClassifierMixin, BaseEstimator):  # 
         Parameters
         ----------
         X, y, sample_weight, groups
-            As in :meth:`fit`.
+            As in `fit`.
         gradient : bool, default=True
             Compute the gradient too.
 
@@ -582,7 +582,7 @@ class KernelClassifier(InterpretationMixin, ClassifierMixin, BaseEstimator):  # 
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted estimator to a file, for :func:`nuptse.load`.
+        """Write the fitted estimator to a file, for `nuptse.load`.
 
         The file is written aside and then put in its place: whatever happens, there is either what was there before, or
         all of the new one. It holds arrays and text in a documented format (safetensors), and no code.

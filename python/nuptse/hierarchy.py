@@ -32,7 +32,7 @@ _FORMAT = "nuptse.Hierarchy/1"
 class Hierarchy:
     """A tree whose leaves are the classes.
 
-    Make one with :meth:`parse`, which takes whatever form the tree is in, or with one of the methods `from_...`. A
+    Make one with `parse`, which takes whatever form the tree is in, or with one of the methods `from_...`. A
     hierarchy does not change once it is made.
 
     Parameters
@@ -41,7 +41,7 @@ class Hierarchy:
         The parent of every node, in any order; -1 for the root.
     labels : sequence of str or of numbers, default=None
         The label of every node; that of the root may be None. A tuple holds the labels of nodes that were merged into
-        one (see :meth:`contract`). By default the numbers of the nodes.
+        one (see `contract`). By default the numbers of the nodes.
     classes : sequence of labels, default=None
         Leaves in the order in which the classes are to be; leaves that are not named follow, level by level. They need
         not occur in any data.

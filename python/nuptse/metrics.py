@@ -1,6 +1,6 @@
 """How good predictions are: with and without a tree, with and without probabilities.
 
-Scores take the true labels first, as those of scikit-learn do, and `sample_weight` last. :func:`scorer` makes them
+Scores take the true labels first, as those of scikit-learn do, and `sample_weight` last. `scorer` makes them
 scorers for `cross_validate` and `GridSearchCV`.
 """
 
@@ -68,7 +68,7 @@ def log_loss(
 ) -> float:
     """Return the mean of minus the logarithm of the probability of the true class.
 
-    Probabilities below 2⁻⁵² count as that, as in scikit-learn. Parameters as in :func:`reciprocal_rank`.
+    Probabilities below 2⁻⁵² count as that, as in scikit-learn. Parameters as in `reciprocal_rank`.
     """
     return _core.log_loss(*_columns(y_true, y_proba, labels), _weights(sample_weight))
 
@@ -97,7 +97,7 @@ def parent_accuracy(
 ) -> float:
     """Return the share of points whose predicted and true class lie directly below the same node.
 
-    Parameters as in :func:`taxonomic_loss`.
+    Parameters as in `taxonomic_loss`.
     """
     tree, truth, predicted = _leaves(hierarchy, y_true, y_pred)
     return _core.parent_accuracy(tree, truth, predicted, _weights(sample_weight))
@@ -159,7 +159,7 @@ def reliability(
 ) -> Reliability:
     """Return how often the most probable class is the true one, in bins of its probability.
 
-    Parameters as in :func:`reciprocal_rank`; `bins` is the number of bins of equal width.
+    Parameters as in `reciprocal_rank`; `bins` is the number of bins of equal width.
     """
     truth, probabilities = _columns(y_true, y_proba, labels)
     right = truth == probabilities.argmax(axis=1)

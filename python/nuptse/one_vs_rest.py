@@ -1,4 +1,4 @@
-"""One model against the rest for every class, on the same engine: the baseline of seed 000, section 8.1."""
+"""One model against the rest for every class, on the same engine: the baseline of Seeger (2006), section 8.1."""
 
 from __future__ import annotations
 
