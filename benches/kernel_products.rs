@@ -1,111 +1,21 @@
 //! How close every product comes to what the machine can do.
 //!
 //! `cargo bench --bench kernel_products` measures the machine (memory, cache, arithmetic, exponentials) and then every
-//! representation with 1 to 60 columns, in the same run, and prints a table. Figures are medians; one thread
-//! and two are compared by the fastest of three.
+//! representation with 1 to 60 columns, in the same run, and prints a table, and at the end where each of them stands.
+//! Figures are medians; one thread and two are compared by the fastest of three.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+mod support;
+
 use ndarray::Array2;
 use nuptse::data::{CsrRows, Inputs};
 use nuptse::kernel::{Covariance, DenseOperator, KernelOperator, Linear, LinearSparse, Precision, Rbf};
 use nuptse::workspace::Workspace;
 use nuptse::{Context, Result};
-use rayon::prelude::*;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use support::{Limits, Standings, Work, seconds};
 
 const COLUMNS: [usize; 5] = [1, 5, 10, 30, 60];
-
-/// Median time of a call, from calls that together take about half a second.
-fn seconds(mut work: impl FnMut()) -> f64 {
-    work();
-    let (mut times, start) = (Vec::new(), Instant::now());
-    while times.len() < 5 || (start.elapsed() < Duration::from_millis(500) && times.len() < 200) {
-        let call = Instant::now();
-        work();
-        times.push(call.elapsed().as_secs_f64());
-    }
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
-
-/// What the machine can do, per second, with all threads.
-struct Limits {
-    memory: f64,
-    cache: f64,
-    flops: f64,
-    exponentials: f64,
-}
-
-fn sum(values: &[f64]) -> f64 {
-    let mut lanes = [0.0; 32];
-    for chunk in values.as_chunks::<32>().0 {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane += value);
-    }
-    lanes.iter().sum()
-}
-
-impl Limits {
-    fn measure() -> Self {
-        let long = vec![1.0_f64; 100_000_000];
-        let memory = seconds(|| {
-            black_box(long.par_chunks(1 << 20).map(sum).sum::<f64>());
-        });
-        let threads = rayon::current_num_threads();
-        let short = vec![1.0_f64; 48_000];
-        let cache = seconds(|| {
-            (0..threads).into_par_iter().for_each(|_| {
-                for _ in 0..1000 {
-                    black_box(sum(black_box(&short)));
-                }
-            });
-        });
-        let n = 1536;
-        let (a, mut c) = (vec![1.0; n * n], vec![0.0; n * n]);
-        let multiply = seconds(|| {
-            c.par_chunks_mut(n * 128).zip(a.par_chunks(n * 128)).for_each(|(c, rows)| {
-                let height = rows.len() / n;
-                let rows = MatRef::from_row_major_slice(rows, height, n);
-                let a = MatRef::from_row_major_slice(&a[..], n, n);
-                matmul(MatMut::from_row_major_slice_mut(c, height, n), Accum::Replace, rows, a, 1.0, Par::Seq);
-            });
-        });
-        let values = vec![0.3; 4096];
-        let exponentials = seconds(|| {
-            (0..4000).into_par_iter().for_each_init(
-                || values.clone(),
-                |buffer, _| {
-                    buffer.copy_from_slice(&values);
-                    nuptse::simd::exp(black_box(buffer), -0.5);
-                },
-            );
-        });
-        Self {
-            memory: 8.0 * long.len() as f64 / memory,
-            cache: 8.0 * (threads * 1000 * short.len()) as f64 / cache,
-            flops: 2.0 * (n as f64).powi(3) / multiply,
-            exponentials: 4096.0 * 4000.0 / exponentials,
-        }
-    }
-}
-
-/// What a product has to do at least.
-struct Work {
-    bytes: f64,
-    cached_bytes: f64,
-    flops: f64,
-    exponentials: f64,
-}
-
-impl Work {
-    /// Seconds on this machine. Memory and arithmetic go on at the same time; exponentials are arithmetic too.
-    fn bound(&self, limits: &Limits) -> f64 {
-        let arithmetic = self.flops / limits.flops + self.exponentials / limits.exponentials;
-        arithmetic.max(self.bytes / limits.memory).max(self.cached_bytes / limits.cache)
-    }
-}
 
 fn random(rows: usize, columns: usize) -> Array2<f64> {
     let mut state = 88_172_645_463_325_252_u64;
@@ -146,16 +56,6 @@ fn time_product(context: &Context, operator: &dyn KernelOperator, k: usize) -> f
     })
 }
 
-fn row(name: &str, k: &str, time: f64, work: &Work, limits: &Limits) {
-    println!(
-        "| {name} | {k} | {:.2} | {:.1} | {:.1} | {:.0} % |",
-        1e3 * time,
-        (work.bytes + work.cached_bytes) / time / 1e9,
-        work.flops / time / 1e9,
-        100.0 * work.bound(limits) / time
-    );
-}
-
 fn main() -> Result<()> {
     let context = Context::new(None)?;
     eprintln!("measuring the machine ...");
@@ -171,6 +71,7 @@ fn main() -> Result<()> {
         limits.exponentials / 1e9
     );
     println!("| representation | columns | ms | GB/s | GF/s | of the limit |\n|---|---|---|---|---|---|");
+    let mut standings = Standings::new(&limits);
     let (n, d) = (4435, 36);
     let (nf, df) = (n as f64, d as f64);
     let x = Inputs::dense(random(n, d))?;
@@ -186,13 +87,13 @@ fn main() -> Result<()> {
                 exponentials: 0.0,
             };
             let time = time_product(&context, operator.as_ref(), k);
-            row(&format!("stored symmetric, {name}, n = {n}"), &k.to_string(), time, &work, &limits);
+            standings.add(&format!("stored symmetric, {name}, n = {n}"), &k.to_string(), time, &work);
         }
     }
     eprintln!("building ...");
     let time = seconds(|| drop(black_box(context.install(|| rbf.operator(&context, &x, Precision::Double)))));
     let work = Work { bytes: nf * nf * 4.0, cached_bytes: 0.0, flops: nf * nf * df, exponentials: nf * nf / 2.0 };
-    row(&format!("building the RBF matrix, n = {n}, d = {d}"), "", time, &work, &limits);
+    standings.add(&format!("building the RBF matrix, n = {n}, d = {d}"), "", time, &work);
     eprintln!("matrix-free ...");
     let large = Inputs::dense(random(20_000, d))?;
     let operator = DenseOperator::matrix_free(rbf.clone(), &large);
@@ -200,33 +101,24 @@ fn main() -> Result<()> {
         let n = 20_000.0_f64;
         let flops = n * n * df + 2.0 * n * n * k as f64;
         let work = Work { bytes: 0.0, cached_bytes: 0.0, flops, exponentials: n * n / 2.0 };
-        row("matrix-free RBF, n = 20000, d = 36", &k.to_string(), time_product(&context, &operator, k), &work, &limits);
+        let time = time_product(&context, &operator, k);
+        standings.add("matrix-free RBF, n = 20000, d = 36", &k.to_string(), time, &work);
     }
     eprintln!("linear ...");
     let operator = Linear.operator(&context, &Inputs::dense(random(20_000, 100))?, Precision::Double)?;
     for k in COLUMNS {
         let entries = 2e6;
         let work = Work { bytes: 8.0 * entries, cached_bytes: 0.0, flops: 4.0 * entries * k as f64, exponentials: 0.0 };
-        row(
-            "linear, dense rows, n = 20000, d = 100",
-            &k.to_string(),
-            time_product(&context, operator.as_ref(), k),
-            &work,
-            &limits,
-        );
+        let time = time_product(&context, operator.as_ref(), k);
+        standings.add("linear, dense rows, n = 20000, d = 100", &k.to_string(), time, &work);
     }
     let rows = documents(7710, 13_497, 62)?;
     let operator = LinearSparse::new(&rows);
     for k in COLUMNS.into_iter().chain([521]) {
         let touched = 2.0 * rows.entries() as f64 * k as f64;
         let work = Work { bytes: 0.0, cached_bytes: 8.0 * touched, flops: 2.0 * touched, exponentials: 0.0 };
-        row(
-            "linear, sparse rows, 7710 documents",
-            &k.to_string(),
-            time_product(&context, &operator, k),
-            &work,
-            &limits,
-        );
+        let time = time_product(&context, &operator, k);
+        standings.add("linear, sparse rows, 7710 documents", &k.to_string(), time, &work);
     }
     eprintln!("one thread against two ...");
     println!("\n| where arithmetic binds | 1 thread, ms | 2 threads, ms | ratio |\n|---|---|---|---|");
@@ -246,5 +138,6 @@ fn main() -> Result<()> {
         }
         println!("| {name} | {:.2} | {:.2} | {:.2} |", 1e3 * one, 1e3 * two, one / two);
     }
+    standings.show();
     Ok(())
 }
