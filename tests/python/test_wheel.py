@@ -39,16 +39,9 @@ def test_wheel_works_and_type_checks_in_a_fresh_environment(wheel, tmp_path):
     python = tmp_path / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
     install = [python, "-m", "pip", "install", "--quiet", str(wheel), "mypy"]
     subprocess.run(install, check=True, timeout=900)
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import nuptse\n"
-        "from sklearn.datasets import load_iris\n"
-        "X, y = load_iris(return_X_y=True)\n"
-        "model = nuptse.KernelClassifier(scale='auto', learn=False).fit(X, y)\n"
-        "assert model.score(X, y) > 0.9\n"
-        "print(nuptse.__file__)\n"
-    )
-    done = subprocess.run([python, program.name], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
+    # -I keeps the sources, and whatever PYTHONPATH says, out of sight.
+    smoke_test = [python, "-I", PROJECT / "tests" / "release" / "smoke.py"]
+    done = subprocess.run(smoke_test, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
     assert str(tmp_path) in done.stdout
     typed = tmp_path / "typed.py"
     typed.write_text("import nuptse\nreveal_type(nuptse.KernelClassifier(learn=False).predict_proba([[1.0]]))\n")
