@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit bench-hierarchy bench-learning check-unsafe soak fuzz supply-chain wheel crate clean
+.PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit bench-hierarchy bench-learning check-unsafe soak fuzz supply-chain wheel crate docs clean
 
 demo: build
 	$(BIN)/python examples/digits.py
@@ -109,8 +109,14 @@ crate:
 	cargo package
 	tests/release/check_crate.sh
 
+# The documentation, in site/: open site/index.html. What Sphinx only warns of ends the build.
+docs: $(VENV)/ready
+	$(BIN)/maturin develop --quiet --release --extras docs
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d target/doctrees docs site
+	@echo "site/index.html"
+
 doc:
 	cargo doc --no-deps --open
 
 clean:
-	rm -rf target $(VENV)
+	rm -rf target site dist $(VENV)

@@ -43,6 +43,11 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+/// The programs of the tutorial are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tutorials/rust.md")]
+mod tutorial {}
+
 mod archive;
 pub mod context;
 pub mod cv;

@@ -153,7 +153,7 @@ class KernelClassifier(InterpretationMixin, ClassifierMixin, BaseEstimator):  # 
         The labels of the training points, for :meth:`explain`; where `y` held distributions, the most probable ones.
     n_features_in_ : int
         Number of inputs.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, where `X` had any.
     hierarchy_ : Hierarchy or None
         The tree over the classes.

@@ -86,7 +86,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
 
 
 class RBF(Kernel):
-    """The Gaussian kernel v exp(-(w / 2d) |x - x'|²), d the number of inputs.
+    """The Gaussian kernel v exp(-(w / 2d) ‖x - x'‖²), d the number of inputs.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ class Reliability(NamedTuple):
     accuracy: Floats
     #: the number, or the weight, of the points in every bin
     weight: Floats
-    #: the expected calibration error: the mean over the points of how far the two are apart in their bin
+    #: the expected calibration error, the mean over the points of how far the two are apart in their bin
     error: float
 
 
