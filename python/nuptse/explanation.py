@@ -22,6 +22,7 @@ class Pull(NamedTuple):
     point: int
     #: its label; None where the model does not have it
     label: Any
+    #: what it adds
     contribution: float
 
 
@@ -41,7 +42,7 @@ class Explanation:
     decision: float
     #: what is there without any training point
     intercept: float
-    #: the training points: those that pull for the class, the hardest first, and then those that pull against it
+    #: the training points that pull for the class, the hardest first, and then those that pull against it
     indices: NDArray[np.intp]
     #: what each of them adds to the decision
     contributions: NDArray[np.float64]

@@ -18,9 +18,11 @@ __all__ = ["FeatureWeight", "TopFeatures", "TopFeaturesList"]
 class FeatureWeight(NamedTuple):
     """An input with its weight in a function."""
 
+    #: its name; "x3" for the fourth one where there are no names
     name: str
     #: its place in `X`
     column: int
+    #: how much the function grows with it
     weight: float
 
 

@@ -23,6 +23,8 @@ PAGES = sorted(DOCS.rglob("*.md"))
 FOLDERS = {"patents": "patents_ipc"}
 #: what is printed there hangs on two classes that are equally probable but for rounding
 CLOSE_CALLS = {"patents"}
+#: run by test_cli.py, commands and Python in turns
+RUN_ELSEWHERE = {"command_line"}
 SHELL = {"sh", "bash", "console"}
 #: what runs, what is shown only, and the directives of Sphinx
 LANGUAGES = (
@@ -49,7 +51,8 @@ def blocks(page):
 
 
 def pages_with(languages):
-    chosen = [page for page in PAGES if any(block.language in languages for block in blocks(page))]
+    pages = [page for page in PAGES if page.stem not in RUN_ELSEWHERE]
+    chosen = [page for page in pages if any(block.language in languages for block in blocks(page))]
     return pytest.mark.parametrize("page", chosen, ids=lambda page: str(page.relative_to(DOCS)))
 
 

@@ -2,7 +2,10 @@
 
 import importlib.metadata
 import importlib.util
+import json
 import pickle
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -33,6 +36,21 @@ def tree_is_fitted_saved_and_loaded(folder: Path) -> None:
     assert metrics.taxonomic_loss(y, decided, hierarchy=tree) < 1.0
 
 
+def report_is_written(folder: Path) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=False)
+    KernelClassifier("linear", learn=False).fit(X, y).report(X, y).save(folder / "report.html")
+    assert (folder / "report.html").stat().st_size > 10_000
+
+
+def command_line_runs() -> None:
+    program = Path(sys.executable).with_name("nuptse")
+    for command in ([str(program)], [sys.executable, "-I", "-m", "nuptse"]):
+        shown = subprocess.run([*command, "--version"], check=True, capture_output=True, text=True)
+        assert nuptse.__version__ in shown.stdout
+    shown = subprocess.run([str(program), "demo", "--json"], check=True, capture_output=True, text=True)
+    assert json.loads(shown.stdout)
+
+
 def missing_extras_are_named() -> None:
     assert importlib.util.find_spec("matplotlib") is None, "this environment should have no extras"
     try:
@@ -48,6 +66,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         table_is_learned_and_predicted()
         tree_is_fitted_saved_and_loaded(Path(folder))
+        report_is_written(Path(folder))
+        command_line_runs()
         missing_extras_are_named()
     print(f"nuptse {nuptse.__version__} works in {Path(nuptse.__file__).parent}")
 
