@@ -79,8 +79,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from nuptse import TextClassifier
-    >>> texts = ["a cat purrs", "the cat sleeps", "an oak grows", "the oak stands"]
-    >>> clf = TextClassifier().fit(texts, ["animal", "animal", "plant", "plant"])
+    >>> texts = ["a cat purrs", "the cat sleeps", "an oak grows", "the oak stands"] * 2
+    >>> clf = TextClassifier().fit(texts, ["animal", "animal", "plant", "plant"] * 2)
     >>> clf.predict(["some cat", "one oak"]).tolist()
     ['animal', 'plant']
 

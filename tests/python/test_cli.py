@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 import nuptse
 from nuptse import KernelClassifier, TextClassifier
@@ -123,10 +124,12 @@ def test_train_passes_options_on(run, tmp_path):
     path.write_text("\n".join(["x,w,g,label", *rows]))
     assert run("train", path, "--out", out, "--weight", "w", "--groups", "g", *options).code == 0
     clf = nuptse.load(out)
-    assert (clf.kernel, clf.scale, clf.max_evaluations, clf.memory_limit) == ("linear", None, 7, 2 * 1024**3)
+    assert (clf.kernel, clf.scale, clf.max_evaluations) == ("linear", None, 7)
+    assert (clf.n_threads, clf.memory_limit) == (None, None)  # which were about that run
     same = KernelClassifier("linear", max_evaluations=7)
-    same.fit(X[:, 2:3], NAMES, np.arange(150) % 3 + 1.0, groups=np.arange(150) // 6)
-    np.testing.assert_allclose(clf.predict_proba(X[:, 2:3]), same.predict_proba(X[:, 2:3]), rtol=1e-6)
+    with pytest.warns(ConvergenceWarning, match="still falling"):
+        same.fit(X[:, 2:3], NAMES, np.arange(150) % 3 + 1.0, groups=np.arange(150) // 6)
+    np.testing.assert_array_equal(clf.dual_coef_, same.dual_coef_)
 
 
 def test_files_are_not_overwritten_unless_forced(run, folder, tmp_path):
@@ -254,7 +257,8 @@ def test_predict_takes_raw_text_from_standard_input(run, monkeypatch):
     stdin = SimpleNamespace(buffer=io.BytesIO(b"some cat\n\nan oak\n"))
     monkeypatch.setattr(sys, "stdin", stdin)
     done = run("predict", "text.nuptse", "-")
-    assert [row[0] for row in done.rows[1:]] == ["cat", "cat", "oak"]
+    assert [row[0] for row in done.rows[1::2]] == ["cat", "oak"]
+    assert float(done.rows[2][1]) == pytest.approx(0.5, abs=0.01)
     stdin.buffer = io.BytesIO(gzip.compress(b"body,n\nmy oak,1\n"))
     done = run("predict", "text.nuptse", "-", "--format", "csv", "--text", "body")
     assert [row[0] for row in done.rows[1:]] == ["oak"]
@@ -302,7 +306,9 @@ def test_models_that_were_saved_in_python_work_too(run, tmp_path):
 
 
 def test_svmlight_columns_are_counted_as_in_training(run, tmp_path):
-    lines = [f"{'ab'[y > 0]} {' '.join(f'{j}:{v}' for j, v in enumerate(x) if v)}" for x, y in zip(X, Y, strict=True)]
+    lines = [
+        f"{'ab'[int(y > 0)]} {' '.join(f'{j}:{v}' for j, v in enumerate(x) if v)}" for x, y in zip(X, Y, strict=True)
+    ]
     (tmp_path / "train.svm").write_text("\n".join(lines))
     assert run("train", tmp_path / "train.svm", "--out", tmp_path / "model", "--no-learn").code == 0
     (tmp_path / "new.svm").write_text("? 1:3.5 2:1.4\n")
@@ -527,6 +533,8 @@ def test_every_block_of_the_page_runs(tmp_path, monkeypatch, capsys):
         elif kind == "text":
             assert [line.split()[:-1] for line in code.splitlines()] == [line.split()[:-1] for line in out.splitlines()]
         for line in code.splitlines() if kind == "sh" else []:
+            if line == "nuptse demo":  # has a test of its own
+                continue
             if line.startswith("nuptse "):  # the others need a shell
                 assert main(shlex.split(line)[1:]) == 0, line
             else:
@@ -571,8 +579,7 @@ def test_ctrl_c_ends_training_and_leaves_nothing(tmp_path):
     out = tmp_path / "model"
     done = start("train", tmp_path / "data.npz", "--out", out, "--verbose", "--threads", 1)
     assert done.stderr.readline().startswith("reading")
-    while not done.stderr.readline().startswith("evaluation"):
-        pass
+    assert any(line.startswith("evaluation") for line in done.stderr)
     os.kill(done.pid, signal.SIGINT)
     _, err = done.communicate(timeout=60)
     assert done.returncode == ExitCode.INTERRUPTED

@@ -27,6 +27,7 @@ def test_example_runs(example):
         "nuptse.plots._confidence",
         "nuptse.plots._learning",
         "nuptse.plots._tree",
+        "nuptse.text",
     ],
 )
 def test_docstrings_tell_the_truth(module):

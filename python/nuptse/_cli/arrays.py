@@ -84,11 +84,10 @@ def read_npz(request: Request) -> Dataset:
 
 def _arrays(request: Request) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(io.BytesIO(read_bytes(request.path)), allow_pickle=False) as file:
-            if not hasattr(file, "files"):
-                raise InputError(
-                    f"{request.name} holds one array without a name; save it with numpy.savez(path, X=...)"
-                )
+        file = np.load(io.BytesIO(read_bytes(request.path)), allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise InputError(f"{request.name} holds one array without a name; save it with numpy.savez(path, X=...)")
+        with file:
             return {name: file[name] for name in file.files}
     except _DAMAGED as error:
         raise InputError(f"{request.name} cannot be read as .npz: {error}") from error

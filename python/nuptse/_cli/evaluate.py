@@ -50,21 +50,19 @@ def _known_points(
     """Return the points whose label is a class, their classes, and how many others there are."""
     known, labels = model.labels, data.labels or []
     left_out: dict[str, int] = {}
+    rows = list(range(len(labels)))
     if options.skip_unknown:
-        rows = [row for row, label in enumerate(labels) if label in known]
-        if len(rows) < len(labels):
-            left_out["their label is not known to the model"] = len(labels) - len(rows)
-            data = data.keep(rows)
-            labels = data.labels or []
-    found = known.find_all(labels, options.data)
-    by_label = {label: known.class_of(label) for label in dict.fromkeys(found)}
-    rows = [row for row, label in enumerate(found) if by_label[label] is not None]
-    if len(rows) < len(found):
-        left_out["their label is an inner node of the tree, not a class"] = len(found) - len(rows)
-        data = data.keep(rows)
+        rows = [row for row in rows if labels[row] in known]
+        left_out["their label is not known to the model"] = len(labels) - len(rows)
+    found = dict(zip(rows, known.find_all([labels[row] for row in rows], options.data), strict=True))
+    classes = {label: known.class_of(label) for label in dict.fromkeys(found.values())}
+    rows = [row for row in rows if classes[found[row]] is not None]
+    left_out["their label is an inner node of the tree, not a class"] = len(found) - len(rows)
     if not rows:
         raise InputError(f"{options.data} has no points with a label that is a class of the model")
-    return data, [by_label[found[row]] for row in rows], left_out
+    if len(rows) < len(labels):
+        data = data.keep(rows)
+    return data, [classes[found[row]] for row in rows], {reason: count for reason, count in left_out.items() if count}
 
 
 def _scores(

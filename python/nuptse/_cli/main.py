@@ -70,7 +70,8 @@ def _explained(error: Exception) -> tuple[str, ExitCode]:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"nuptse: {text}\n")
+    # One line, whatever other packages have to say.
+    sys.stderr.write(f"nuptse: {' '.join(text.splitlines())}\n")
 
 
 def _leave_the_pipe() -> None:

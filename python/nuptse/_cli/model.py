@@ -40,9 +40,8 @@ class Model:
     @property
     def labels(self) -> KnownLabels:
         """The labels that it knows."""
-        aliases = self.trained_on.get("aliases")
-        known = aliases if isinstance(aliases, dict) else {}
-        return KnownLabels(self.classifier.classes_, self.classifier.hierarchy_, known)
+        aliases = self.trained_on.get("aliases", {})
+        return KnownLabels(self.classifier.classes_, self.classifier.hierarchy_, aliases)
 
     @property
     def columns(self) -> list[str] | None:
@@ -73,5 +72,19 @@ def load(path: str) -> Model:
         estimator = nuptse.load(path)
     except (ValueError, OSError) as error:
         raise ModelError(str(error)) from error
-    notes = getattr(estimator, ATTRIBUTE, None)
-    return Model(estimator, notes if isinstance(notes, dict) else {})
+    return Model(estimator, _checked(getattr(estimator, ATTRIBUTE, None)))
+
+
+def _checked(notes: Any) -> dict[str, Any]:
+    """Return what makes sense of the notes in a file, which anybody may have written."""
+    if not isinstance(notes, dict):
+        return {}
+    known = {name: notes.get(name) for name in ("format", "label", "text", "first_column")}
+    plain: dict[str, Any] = {
+        name: value for name, value in known.items() if value is None or isinstance(value, str | int)
+    }
+    aliases = notes.get("aliases")
+    if isinstance(aliases, dict):
+        pairs = aliases.items()
+        plain["aliases"] = {one: other for one, other in pairs if isinstance(one, str) and isinstance(other, str)}
+    return plain

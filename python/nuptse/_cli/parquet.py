@@ -51,14 +51,14 @@ def _numbers(request: Request, column: Any, name: str) -> Any:
             f"{request.name}, column {name!r}: it holds {kind}, not numbers; leave it out with --ignore {name!r}, or "
             "name it with --label, --text, --weight or --groups if it is one of these"
         )
-    values = column.to_numpy(zero_copy_only=False) if column.null_count == 0 else np.array(column.to_pylist(), object)
-    missing = [row for row, value in enumerate(values) if value is None or not np.isfinite(value)]
-    if missing:
+    values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    missing = np.flatnonzero(~np.isfinite(values))  # nulls are NaN here
+    if missing.size:
         raise InputError(
             f"{request.name}, row {missing[0] + 1}, column {name!r}: the value is missing or not finite; fill it in, "
             f"drop the row, or leave the column out with --ignore {name!r}"
         )
-    return values.astype(np.float64)
+    return values
 
 
 def _text(value: Any) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from nuptse._cli.model import Model
 
 _TABLES = {"csv", "tsv", "parquet"}
+#: Formats whose labels are found by a name.
+_LABELLED = {*_TABLES, "npz"}
 
 
 def read_for_training(options: argparse.Namespace) -> tuple[Dataset, str]:
@@ -27,7 +29,9 @@ def read_for_training(options: argparse.Namespace) -> tuple[Dataset, str]:
 def read_for_model(options: argparse.Namespace, model: Model, *, labelled: bool) -> Dataset:
     """Read what a model is to be used on; what is not said is as it was in training."""
     kind = format_of(options.data, options.format, usual=model.text_of("format"))
-    if options.label is None and getattr(options, "labels_path", None) is None and kind in _TABLES:
+    trained_on = model.text_of("format")
+    alike = kind == trained_on or {kind, trained_on} <= _TABLES
+    if options.label is None and getattr(options, "labels_path", None) is None and alike and kind in _LABELLED:
         options.label = model.text_of("label")
     if model.takes_text and options.text is None and kind in _TABLES:
         options.text = model.text_of("text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,14 @@ from nuptse._cli.errors import InputError
 from nuptse._cli.opening import read_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
     from nuptse._cli.dataset import Request
 
+#: Lines that are turned into numbers at a time; texts of numbers take ten times their memory.
+_CHUNK = 2000
 #: Columns are kept as 32-bit numbers.
 _MOST_COLUMNS = 2**31 - 1
 _EXAMPLE = "3 7:0.5 12:1"
@@ -25,7 +32,29 @@ def read_svmlight(request: Request) -> Dataset:
     labels: list[str] = []
     lines: list[int] = []
     lengths: list[int] = []
-    entries: list[str] = []
+    blocks: list[NDArray[np.float64]] = []
+    parsed = _parsed(request)
+    while chunk := list(islice(parsed, _CHUNK)):
+        labels += [label for _, label, _ in chunk]
+        lines += [line for line, _, _ in chunk]
+        lengths += [len(fields) for _, _, fields in chunk]
+        blocks.append(_pairs(request, chunk))
+    if not labels:
+        raise InputError(f"{request.name} has no lines with data")
+    pairs = np.concatenate(blocks)
+    rows = np.repeat(np.arange(len(lines)), lengths)
+    columns, first = _columns(request, pairs, rows, lines)
+    _check_values(request, pairs[:, 1], rows, lines)
+    width = request.n_columns or int(columns.max(initial=0)) + 1
+    X = scipy.sparse.csr_array((pairs[:, 1], (rows, columns)), shape=(len(lines), width))
+    if X.nnz < len(columns):
+        twice = next(row for row in range(len(lines)) if X.indptr[row + 1] - X.indptr[row] < lengths[row])
+        raise InputError(f"{request.name}, line {lines[twice]}: a column is there twice")
+    return Dataset(X, "sparse", labels if request.labelled else None, first_column=first)
+
+
+def _parsed(request: Request) -> Iterator[tuple[int, str, list[str]]]:
+    """Return number, label and entries of every line with data."""
     for number, line in enumerate(read_text(request.path, request.encoding), start=1):
         label, *fields = line.partition("#")[0].split() or [""]
         if not label:
@@ -39,25 +68,22 @@ def read_svmlight(request: Request) -> Dataset:
         odd = [field for field in fields if field.count(":") != 1]
         if odd:
             raise InputError(f"{request.name}, line {number}: {odd[0]!r} is no entry column:value, as in {_EXAMPLE!r}")
-        labels.append(_label(label))
-        lines.append(number)
-        lengths.append(len(fields))
-        entries += ":".join(fields).split(":") if fields else []
-    if not labels:
-        raise InputError(f"{request.name} has no lines with data")
+        yield number, _label(label), fields
+
+
+def _pairs(request: Request, chunk: list[tuple[int, str, list[str]]]) -> NDArray[np.float64]:
+    """Return columns and values of all entries; raise with the line where one is no number."""
+    texts = [text for _, _, fields in chunk for field in fields for text in field.split(":")]
     try:
-        pairs = np.array(entries, dtype=np.float64).reshape(-1, 2)
+        return np.array(texts, dtype=np.float64).reshape(-1, 2)
     except ValueError as error:
-        raise InputError(_odd_number(request, entries, lengths, lines)) from error
-    rows = np.repeat(np.arange(len(lines)), lengths)
-    columns, first = _columns(request, pairs, rows, lines)
-    _check_values(request, pairs[:, 1], rows, lines)
-    width = request.n_columns or int(columns.max(initial=0)) + 1
-    X = scipy.sparse.csr_array((pairs[:, 1], (rows, columns)), shape=(len(lines), width))
-    if X.nnz < len(columns):
-        twice = next(row for row in range(len(lines)) if X.indptr[row + 1] - X.indptr[row] < lengths[row])
-        raise InputError(f"{request.name}, line {lines[twice]}: a column is there twice")
-    return Dataset(X, "sparse", labels if request.labelled else None, first_column=first)
+        for line, _, fields in chunk:
+            odd = [text for field in fields for text in field.split(":") if not _is_number(text)]
+            if odd:
+                raise InputError(
+                    f"{request.name}, line {line}: {odd[0]!r} is no number; entries are column:value, as {_EXAMPLE!r}"
+                ) from error
+        raise
 
 
 def _label(text: str) -> str:
@@ -104,14 +130,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _odd_number(request: Request, entries: list[str], lengths: list[int], lines: list[int]) -> str:
-    """Return what is said of the first text that is no number."""
-    place = 0
-    for line, length in zip(lines, lengths, strict=True):
-        for text in entries[place : place + 2 * length]:
-            if not _is_number(text):
-                return f"{request.name}, line {line}: {text!r} is no number; entries are column:value, as {_EXAMPLE!r}"
-        place += 2 * length
-    return f"{request.name} has entries that are no numbers"

@@ -64,8 +64,9 @@ def _from_json(text: str) -> Hierarchy:
 
 
 def _guessed_delimiter(text: str) -> str:
-    first = text.lstrip("\n").partition("\n")[0]
-    return "\t" if "\t" in first else ","
+    """Return the delimiter that the first line tells; paths like A/01/B are whole lines, which have no tabs."""
+    first = next((line for line in text.splitlines() if line.strip() and line[0] != "#"), "")
+    return "\t" if "\t" in first or _SEPARATOR in first else ","
 
 
 def _from_rows(rows: list[list[str]], names: str | None) -> Taxonomy:

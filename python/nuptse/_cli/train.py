@@ -39,10 +39,13 @@ def train(options: argparse.Namespace, console: output.Console) -> None:
     console.step(f"fitting {len(data)} points")
     start = time.perf_counter()
     estimator = _estimator(options, data, taxonomy, console)
+    groups = None if data.groups is None else typed(data.groups)
     try:
-        estimator.fit(data.X, targets, data.weights, groups=data.groups)
+        estimator.fit(data.X, targets, data.weights, groups=groups)
     except (ValueError, TypeError) as error:
         raise InputError(f"{options.data}: {error}") from error
+    except OSError as error:
+        raise OutputError(f"the checkpoint: {error}") from error
     seconds = time.perf_counter() - start
     if data.columns is not None:
         # So that tables are matched by name in `predict`, here and in Python.
@@ -51,6 +54,7 @@ def train(options: argparse.Namespace, console: output.Console) -> None:
     if taxonomy is not None and taxonomy.aliases:
         about["aliases"] = taxonomy.aliases
     setattr(estimator, ATTRIBUTE, about)
+    _forget_this_run(estimator)
     try:
         estimator.save(options.out)
     except OSError as error:
@@ -90,6 +94,15 @@ def _estimator(
         min_df=options.min_df,
         stop_words=options.stop_words,
     )
+
+
+def _forget_this_run(estimator: KernelClassifier | TextClassifier) -> None:
+    """Set back what was about this machine and this run, not about the model."""
+    classifiers: list[Any] = [estimator]
+    if isinstance(estimator, TextClassifier):
+        classifiers = [estimator.classifier_, estimator.classifier]
+    for classifier in classifiers:
+        classifier.set_params(checkpoint=None, memory_limit=None, n_threads=None, verbose=0)
 
 
 def _tell(model: Model, path: str, seconds: float, console: output.Console) -> None:
