@@ -155,31 +155,30 @@ class InterpretationMixin:
             reset=False,
         )
         place = None if label is None else self._class_place(label)
-        labels = getattr(self, "training_labels_", None)
-        found = [
-            explanation
-            for start in range(0, points.shape[0], _BLOCK)
-            for explanation in self._explained(points[start : start + _BLOCK], place, labels, n)
-        ]
+        logarithms = self._model.predict_log_proba(as_rows(points), self.n_threads)
+        places = logarithms.argmax(axis=1) if place is None else np.full(len(logarithms), place)
+        probabilities = np.exp(logarithms[np.arange(len(places)), places])
+        found: list[Explanation] = []
+        for start in range(0, len(places), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            found += self._explained(points[block], places[block], probabilities[block], n)
         return found[0] if one else found
 
     def _explained(
-        self, points: Any, place: int | None, labels: NDArray[Any] | None, n: int | None
+        self, points: Any, places: NDArray[np.intp], probabilities: NDArray[np.float64], n: int | None
     ) -> list[Explanation]:
-        rows = as_rows(points)
-        logarithms = self._model.predict_log_proba(rows, self.n_threads)
-        places = logarithms.argmax(axis=1) if place is None else np.full(len(logarithms), place)
-        directions = np.zeros_like(logarithms)
-        if len(self.classes_) == 2:
-            directions[:] = -1.0
+        """Explain the classes in the given places, one for every point."""
+        # Two classes are explained by the difference of their functions, as decision_function has it.
+        others = -1.0 if len(self.classes_) == 2 else 0.0
+        directions = np.full((len(places), len(self.classes_)), others)
         directions[np.arange(len(places)), places] = 1.0
-        of_points, intercepts = _core.contributions(self._model, rows, directions, self.n_threads)
+        of_points, intercepts = _core.contributions(self._model, as_rows(points), directions, self.n_threads)
+        labels = getattr(self, "training_labels_", None)
+        rows = zip(places.tolist(), probabilities.tolist(), intercepts.tolist(), of_points, strict=True)
         of_class = self.classes_.tolist()
         return [
-            Explanation.of_point(
-                of_class[c], float(np.exp(logarithms[i, c])), float(intercepts[i]), of_points[i], labels, n
-            )
-            for i, c in enumerate(places.tolist())
+            Explanation.of_point(of_class[place], probability, intercept, contributions, labels, n)
+            for place, probability, intercept, contributions in rows
         ]
 
     def _class_place(self, label: Any) -> int:
