@@ -43,10 +43,14 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-/// The programs of the tutorial are tests.
+/// The programs of the pages are tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/tutorials/rust.md")]
-mod tutorial {}
+mod pages {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../docs/tutorials/rust.md")]
+    mod tutorial {}
+}
 
 mod archive;
 pub mod context;

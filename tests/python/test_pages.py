@@ -18,7 +18,7 @@ from shell_commands import PROJECT, check_command, commands
 
 DATA = Path(os.environ.get("NUPTSE_DATA", PROJECT.parent / "shared" / "data"))
 DOCS = PROJECT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+PAGES = [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]
 #: for every page the folder within the data that it reads
 FOLDERS = {"patents": "patents_ipc"}
 #: what is printed there hangs on two classes that are equally probable but for rounding
@@ -53,7 +53,7 @@ def blocks(page):
 def pages_with(languages):
     pages = [page for page in PAGES if page.stem not in RUN_ELSEWHERE]
     chosen = [page for page in pages if any(block.language in languages for block in blocks(page))]
-    return pytest.mark.parametrize("page", chosen, ids=lambda page: str(page.relative_to(DOCS)))
+    return pytest.mark.parametrize("page", chosen, ids=lambda page: str(page.relative_to(PROJECT)))
 
 
 def same_output(printed, shown):
@@ -67,7 +67,7 @@ def same_output(printed, shown):
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_languages_are_known(page):
     """A block in a language that is not listed would not be run by anything."""
     assert {block.language for block in blocks(page)} <= LANGUAGES
