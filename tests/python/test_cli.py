@@ -132,6 +132,14 @@ def test_train_passes_options_on(run, tmp_path):
     np.testing.assert_array_equal(clf.dual_coef_, same.dual_coef_)
 
 
+def test_a_variance_may_be_given(run, tmp_path):
+    for kernel, expected in (("rbf", 3.5), ("linear", 3.5)):
+        out = tmp_path / kernel
+        arguments = ["train", "iris.csv", "--label", "species", "--no-learn", "--variance", 3.5, "--kernel", kernel]
+        assert run(*arguments, "--out", out).code == 0
+        assert nuptse.load(out).hyperparameters_["variance"] == expected
+
+
 def test_files_are_not_overwritten_unless_forced(run, folder, tmp_path):
     before = (folder / "flat.nuptse").read_bytes()
     arguments = ["train", "iris.csv", "--label", "species", "--no-learn", "--out"]
@@ -451,6 +459,8 @@ def test_help_tells_exit_codes(capsys):
         ["train", "-", "--out", "b"],
         ["train", "a.csv", "--out", "b", "--folds", "1"],
         ["train", "a.csv", "--out", "b", "--seed", "-1"],
+        ["train", "a.csv", "--out", "b", "--variance", "nan"],
+        ["train", "a.csv", "--out", "b", "--variance", "0"],
         ["train", "a.csv", "--out", "b", "--memory-limit", "lots"],
         ["train", "a.csv", "--out", "b", "--where", "split"],
         ["train", "a.csv", "--out", "b", "--names", "code"],

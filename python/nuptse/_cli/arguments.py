@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 
 from nuptse import __version__
@@ -58,6 +59,12 @@ def _add_train(command: argparse.ArgumentParser) -> None:
         choices=["auto", "none"],
         default="auto",
         help="standardise columns, or give sparse rows unit norm; default: auto",
+    )
+    model.add_argument(
+        "--variance",
+        type=_positive,
+        metavar="V",
+        help="of the kernel: where learning starts, or what --no-learn keeps; default: by the kernel and the data",
     )
     model.add_argument(
         "--no-learn", action="store_true", help="keep the hyperparameters that learning would start with"
@@ -201,6 +208,17 @@ class _at_least:  # noqa: N801 - it stands where argparse has the name of a type
         if not self.least <= number < 2**31:
             raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least {self.least}")
         return number
+
+
+def _positive(text: str) -> float:
+    """Read a number above zero."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number above zero")
+    return number
 
 
 def _size(text: str) -> int:

@@ -16,6 +16,7 @@ from nuptse._cli.request import read_for_training
 from nuptse._cli.summary import model_content, model_rows
 from nuptse._cli.taxonomy import Taxonomy, read_taxonomy, tree_of_paths
 from nuptse.classifier import KernelClassifier
+from nuptse.kernels import RBF, Kernel, Linear
 from nuptse.text import TextClassifier
 
 if TYPE_CHECKING:
@@ -72,8 +73,12 @@ def _targets(labels: list[str], taxonomy: Taxonomy | None, where: str) -> Any:
 def _estimator(
     options: argparse.Namespace, data: Dataset, taxonomy: Taxonomy | None, console: output.Console
 ) -> KernelClassifier | TextClassifier:
+    name = options.kernel or ("rbf" if data.kind == "dense" else "linear")
+    kernel: Kernel = RBF() if name == "rbf" else Linear()
+    if options.variance is not None:
+        kernel.set_params(variance=options.variance)
     classifier = KernelClassifier(
-        options.kernel or ("rbf" if data.kind == "dense" else "linear"),
+        name if options.variance is None else kernel,
         hierarchy=None if taxonomy is None else taxonomy.hierarchy,
         learn=not options.no_learn,
         folds=options.folds,
