@@ -50,7 +50,7 @@ _SOLVER_OPTIONS: dict[str, Any] = {
     "max_steps": 1000,
     "max_cg_steps": 500,
     "max_products": 300,
-    "pairs": 10,
+    "pairs": 4,
     "preconditioner": "auto",
     "fold_method": "auto",
 }
@@ -94,7 +94,7 @@ class KernelClassifier(InterpretationMixin, ClassifierMixin, BaseEstimator):  # 
         on and else "newton-cg"; `fit_info_` says which it was.
     solver_options : dict, default=None
         Budgets and details: max_steps (1000), max_cg_steps for one linear system (500), max_products with the kernel
-        matrix (300), pairs that "lbfgs" keeps (10), preconditioner ("auto", "on", "off"), fold_method ("auto",
+        matrix (300), pairs that "lbfgs" keeps (4), preconditioner ("auto", "on", "off"), fold_method ("auto",
         "batched": all folds at once, "shuffled": one after the other).
     tol : float, default=1e-3
         The fit stops when no entry of the gradient α + g is larger; it has the scale of a probability.

@@ -29,7 +29,8 @@ pub struct SolveParams {
     pub max_products: usize,
     /// Accuracy η of the first systems; later ones are solved as well as the progress warrants.
     pub first_forcing: f64,
-    /// Pairs of steps and gradients that L-BFGS keeps.
+    /// Pairs of steps and gradients that L-BFGS keeps. Its first metric knows most of what more of them would say: patents
+    /// with a tree (521 classes, v = 100) took 156 products and 24 s with 4 pairs, 179 and 40 s with 10.
     pub pairs: usize,
     /// Whether Newton's systems are preconditioned.
     pub preconditioner: PreconditionerUse,
@@ -43,7 +44,7 @@ impl Default for SolveParams {
             max_inner_steps: 500,
             max_products: 300,
             first_forcing: 0.5,
-            pairs: 10,
+            pairs: 4,
             preconditioner: PreconditionerUse::Auto,
         }
     }

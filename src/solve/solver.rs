@@ -32,8 +32,8 @@ const MANY_CLASSES: usize = 16;
 /// Arrays of n × C doubles that L-BFGS has beside its pairs, and those of a pair, which are in single precision.
 const LBFGS_ARRAYS: usize = 9;
 const ARRAYS_OF_PAIR: usize = 2;
-/// With fewer pairs L-BFGS loses what it has over Newton's method.
-const FEWEST_PAIRS: usize = 4;
+/// With one pair L-BFGS loses what it has over Newton's method.
+const FEWEST_PAIRS: usize = 2;
 
 impl Solver {
     /// The solver for a prior, how many pairs it keeps, and why.
