@@ -101,4 +101,4 @@ TABLES = {"scores": scores, "scale": scale}
 
 
 if __name__ == "__main__":
-    main("Hierarchies", "hierarchy", TABLES, limit=1200, twice=False)
+    main("Hierarchies", "hierarchy", TABLES, limit=2400, twice=False)

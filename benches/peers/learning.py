@@ -79,7 +79,7 @@ def row_of_partitions(rows, name, found):
         return spread(values, form) if values else ""
 
     evaluations = [len(one["history"]) for one in done if "history" in one]
-    cells = [spread((100 * (1 - one["accuracy"]) for one in done), ".2f"), column("log_loss", ".4f")]
+    cells = [spread((100 * (1 - one["accuracy"]) for one in done), ".3f"), column("log_loss", ".4f")]
     cells += [column("cv_value", ".1f"), spread(evaluations, ".0f") if evaluations else "", column("seconds", ".1f")]
     report(rows, [name, *cells])
 
@@ -249,4 +249,4 @@ TABLES = {"satimage": satimage, "costs": costs, "texts": texts, "frequencies": f
 
 
 if __name__ == "__main__":
-    main("Learning", "learning", TABLES, limit=1200, twice=False)
+    main("Learning", "learning", TABLES, limit=3600, twice=False)
