@@ -42,10 +42,9 @@ def as_folds(folds: Any, X: Any, y: Any, random_state: Any, groups: Any = None) 
 
 def _grouped(folds: int, y: NDArray[Any], groups: NDArray[Any], seed: int) -> NDArray[np.int64]:
     """Return folds that cut through no group, with the classes spread as evenly as that allows."""
-    _, numbers_of_groups = np.unique(groups, return_inverse=True)
-    found = len(np.unique(numbers_of_groups))
-    if found < folds:
-        raise ValueError(f"there are {found} groups, too few for {folds} folds; lower folds, or give finer groups")
+    found, numbers_of_groups = np.unique(groups, return_inverse=True)
+    if len(found) < folds:
+        raise ValueError(f"there are {len(found)} groups, too few for {folds} folds; lower folds, or give finer groups")
     of_point = np.zeros(len(groups), dtype=np.int64)
     if y.ndim == 1:
         seen: dict[Any, int] = {}
