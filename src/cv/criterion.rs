@@ -65,6 +65,13 @@ impl CvOptions {
         (solver, SolveParams { pairs, preconditioner, ..self.fit.solve })
     }
 
+    /// The solver for fits that start near their end, where `far` is the one for those that start anywhere. There few steps of
+    /// conjugate gradients make a Newton step, and a few of these the fit, while L-BFGS has to find out about the curvature
+    /// again: on patents with a tree, evaluations on 2580 points took 3 to 20 s in place of 4 to 50.
+    pub(super) fn solver_near_the_end(&self, far: Solver) -> Solver {
+        if self.fit.solver == Solver::Auto && far == Solver::Lbfgs { Solver::NewtonCg } else { far }
+    }
+
     /// The way through the folds that is taken.
     fn choose(&self, prior: &JointPrior) -> FoldMethod {
         match self.method {

@@ -7,7 +7,7 @@ use crate::data::Targets;
 use crate::error::Result;
 use crate::likelihood::{Likelihood, Softmax};
 use crate::prior::JointPrior;
-use crate::solve::{LowRankPrior, Solution, Solver, minimise};
+use crate::solve::{LowRankPrior, Solution, SolveParams, Solver, minimise};
 use crate::workspace::Workspace;
 use ndarray::{Array1, Array2, ArrayView2};
 use std::sync::Arc;
@@ -116,14 +116,26 @@ pub(super) fn work_on(
     wants_gradient: bool,
 ) -> Result<Worked> {
     let (solver, mut params) = options.solver(context, parts.prior());
+    let near = options.solver_near_the_end(solver);
+    // An adjoint solution is that of a fit to the same points, at hyperparameters close by.
+    let far = solver != near && start.adjoint.is_none();
+    let asked = params.tol;
     if let Some(Pace { enough, .. }) = start.pace.filter(|_| wants_gradient) {
-        params.tol = params.tol.min((0.5 * enough * options.accuracy).max(MOST_AT_ONCE * params.tol));
+        params.tol = asked.min((0.5 * enough * options.accuracy).max(MOST_AT_ONCE * asked));
     }
     let likely_share = start.pace.map_or(LIKELY_SHARE, |pace| pace.share);
     let mut work = Workspace::default();
-    let mut found =
-        minimise(context, parts.prior(), parts.kept(), start.alpha, solver, &params, approximation.cloned())?;
+    let first = SolveParams { tol: if far { asked } else { params.tol }, ..params };
+    let one = if far { solver } else { near };
+    let mut found = minimise(context, parts.prior(), parts.kept(), start.alpha, one, &first, approximation.cloned())?;
     let mut products = found.info.products;
+    // From afar the last stretch is left to the other solver; and whoever got stuck is relieved.
+    if solver != near && if far { params.tol < asked } else { !found.info.converged } {
+        let other = if far { near } else { solver };
+        let from = Some(found.alpha.view());
+        found = minimise(context, parts.prior(), parts.kept(), from, other, &params, approximation.cloned())?;
+        products += found.info.products;
+    }
     let mut adjoint = match start.adjoint {
         Some(x) if wants_gradient && solver != Solver::Exact => {
             let before = Adjoint::from_before(context, &mut work, parts.prior(), x)?;
@@ -166,7 +178,7 @@ pub(super) fn work_on(
         }
         params.tol = (params.tol * (0.5 * share).max(1e-3)).max(FINEST);
         let from = Some(found.alpha.view());
-        found = minimise(context, parts.prior(), parts.kept(), from, solver, &params, approximation.cloned())?;
+        found = minimise(context, parts.prior(), parts.kept(), from, near, &params, approximation.cloned())?;
         products += found.info.products;
         refinements += 1;
     }

@@ -63,6 +63,8 @@ const STILL_STEEP: f64 = 0.7;
 const KNOWN: usize = 3;
 /// A step that is expected to gain less than this share of what counts need not be tried.
 const SURELY_LITTLE: f64 = 0.3;
+/// So many steps in a row that gain less than counts end the search at the accuracy of now.
+const ENOUGH_SMALL_STEPS: usize = 2;
 const MOST_EXTENSIONS: usize = 3;
 const MOST_REDUCTIONS: usize = 5;
 
@@ -92,7 +94,7 @@ pub fn minimise(
         let known = steps >= x.len().min(KNOWN) && pairs.list.len() >= x.len().min(KNOWN);
         let expected = if known { -0.5 * dot(&direction, &gradient) } else { limit };
         let little = (0.0..if small_steps > 0 { limit } else { SURELY_LITTLE * limit }).contains(&expected);
-        if flat || little || small_steps >= 2 {
+        if flat || little || small_steps >= ENOUGH_SMALL_STEPS {
             // There may be something to gain for all that once less of it counts: that is tried first, with the gradient
             // at hand, as to make this more accurate takes an evaluation.
             if search.objective.refine(false) {
@@ -115,7 +117,13 @@ pub fn minimise(
         let largest = direction.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
         let most = options.max_change / largest;
         let first = if pairs.list.is_empty() { (1.0 / largest).min(most) } else { most.min(1.0) };
-        let Some((next, beyond)) = search.line(&x, (value, &gradient), &direction, first, most)? else {
+        let found = search.line(&x, (value, &gradient), &direction, first, most)?;
+        if let Line::Little { beyond } = &found {
+            pairs.observe(&x, &beyond.x, &gradient, &beyond.gradient);
+            small_steps = ENOUGH_SMALL_STEPS;
+            continue;
+        }
+        let Line::Lower { next, beyond } = found else {
             if search.evaluations >= options.max_evaluations {
                 break;
             }
@@ -138,7 +146,7 @@ pub fn minimise(
         steps += 1;
         pairs.observe(&x, &next.x, &gradient, &next.gradient);
         if let Some(beyond) = beyond.filter(|beyond| beyond.value.is_finite()) {
-            // The slope had hardly changed up to the next point; how it does from there is seen beyond it.
+            // How the slope changes from the next point on is seen beyond it.
             pairs.observe(&next.x, &beyond.x, &next.gradient, &beyond.gradient);
         }
         let gain = value - next.value;
@@ -161,6 +169,16 @@ struct Point {
     gradient: Vec<f64>,
 }
 
+/// What was found along a direction.
+enum Line {
+    /// A lower point, and the nearest one beyond it that was tried and is higher.
+    Lower { next: Point, beyond: Option<Point> },
+    /// A point that is too far away; what lies below on the way there is too little to count.
+    Little { beyond: Point },
+    /// Nothing, but there should be something.
+    Nothing,
+}
+
 impl Search<'_> {
     fn evaluate(&mut self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
         self.evaluations += 1;
@@ -179,7 +197,7 @@ impl Search<'_> {
         x.iter().zip(gradient).zip(self.bounds).map(free).collect()
     }
 
-    /// Finds a lower point along the direction, and gives one beyond it that is higher where that was tried.
+    /// Looks for a lower point along the direction.
     fn line(
         &mut self,
         x: &[f64],
@@ -187,11 +205,11 @@ impl Search<'_> {
         direction: &[f64],
         first: f64,
         most: f64,
-    ) -> Result<Option<(Point, Option<Point>)>> {
+    ) -> Result<Line> {
         let slope = dot(direction, gradient);
         let noise = self.options.noise * value.abs();
         let mut length = first;
-        let mut best: Option<Point> = None;
+        let (mut best, mut too_far): (Option<Point>, Option<Point>) = (None, None);
         let (mut extensions, mut reductions) = (0, 0);
         while self.evaluations < self.options.max_evaluations {
             let along: Vec<f64> = x.iter().zip(direction).map(|(x, d)| x + length * d).collect();
@@ -206,7 +224,7 @@ impl Search<'_> {
             };
             let moved: f64 = found.x.iter().zip(x).zip(gradient).map(|((a, b), g)| (a - b) * g).sum();
             if let Some(best) = best.take_if(|best| best.value <= found.value) {
-                return Ok(Some((best, Some(found)))); // the extension went too far
+                return Ok(Line::Lower { next: best, beyond: Some(found) }); // the extension went too far
             }
             if found.value <= value + DECREASE * moved + noise {
                 let steep = dot(direction, &found.gradient) < STILL_STEEP * slope;
@@ -216,24 +234,37 @@ impl Search<'_> {
                     best = Some(found);
                     continue;
                 }
-                return Ok(Some((found, None)));
+                return Ok(Line::Lower { next: found, beyond: too_far });
             }
             reductions += 1;
             if reductions > MOST_REDUCTIONS {
                 break;
             }
-            length = shorter(length, slope, found.value - value, dot(direction, &found.gradient));
+            let (next, gain) = shorter(length, slope, found.value - value, dot(direction, &found.gradient));
+            if gain <= SURELY_LITTLE * self.objective.tolerance() * value.abs() {
+                return Ok(Line::Little { beyond: found });
+            }
+            length = next;
+            too_far = Some(found);
         }
-        Ok(best.map(|best| (best, None)))
+        Ok(best.map_or(Line::Nothing, |next| Line::Lower { next, beyond: None }))
     }
 }
 
-/// The minimum of the cubic through value and slope at both ends, kept between a tenth and a half of the length.
-fn shorter(length: f64, slope: f64, rise: f64, end_slope: f64) -> f64 {
-    let d = slope + end_slope - 3.0 * rise / length;
+/// The minimum of the cubic through value and slope at both ends, kept between a tenth and a half of the length; and how far
+/// below the start that cubic gets.
+fn shorter(length: f64, slope: f64, rise: f64, end_slope: f64) -> (f64, f64) {
+    let mean = rise / length;
+    let d = slope + end_slope - 3.0 * mean;
     let root = (d * d - slope * end_slope).max(0.0).sqrt();
     let minimum = length * (1.0 - (end_slope + root - d) / (end_slope - slope + 2.0 * root));
-    if minimum.is_finite() { minimum.clamp(0.1 * length, 0.5 * length) } else { 0.25 * length }
+    if !minimum.is_finite() {
+        return (0.25 * length, f64::INFINITY);
+    }
+    let share = minimum / length;
+    let (square, cube) = (3.0 * mean - 2.0 * slope - end_slope, slope + end_slope - 2.0 * mean);
+    let gain = -minimum * (slope + share * (square + share * cube));
+    (minimum.clamp(0.1 * length, 0.5 * length), gain)
 }
 
 /// What has been seen of the curvature of a function: steps, and how the gradient changed over each.
@@ -431,5 +462,34 @@ mod tests {
         let found = minimise(&mut function, &[0.0], &FREE[..1], &options(), Curvature::default()).unwrap();
         assert!(found.converged && (found.x[0] - (2.5 - 4.0_f64.ln() / 4.0)).abs() < 1e-4, "{found:?}");
         assert!(calls < 20, "{calls}");
+    }
+
+    struct Valley {
+        calls: usize,
+    }
+
+    impl Objective for Valley {
+        fn evaluate(&mut self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
+            self.calls += 1;
+            Ok((1000.0 + 2.0 * x[0] * x[0], vec![4.0 * x[0]]))
+        }
+
+        fn tolerance(&self) -> f64 {
+            1e-3
+        }
+
+        fn refine(&mut self, _: bool) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn does_not_look_closer_for_what_would_not_count() {
+        // What is known beforehand makes the first step far too long; it shows that less is to be gained than counts.
+        let known = Curvature::from_rows(&[1.0, 0.1], 1);
+        let mut function = Valley { calls: 0 };
+        let found = minimise(&mut function, &[0.35], &FREE[..1], &options(), known).unwrap();
+        assert!(found.converged && (found.value - 1000.245).abs() < 1e-12, "{found:?}");
+        assert_eq!(function.calls, 2);
     }
 }
