@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: build demo test test-rust test-python lint format doc bench-products bench-fit bench-hierarchy bench-learning check-unsafe soak fuzz supply-chain wheel crate docs clean
 
-# The package alone, without what its tests need: a third of the time and far less to fetch.
+# The package alone, without what its tests need.
 demo: $(VENV)/ready
 	@echo "Compiling Nuptse: two or three minutes the first time."
 	$(BIN)/maturin develop --quiet --release

@@ -31,7 +31,7 @@ def test_it_is_a_vectoriser_and_a_classifier():
     clf = TextClassifier().fit(TEXTS, LABELS)
     words = TfidfVectorizer(sublinear_tf=True, norm=None)
     X = words.fit_transform(TEXTS)
-    other = KernelClassifier("linear", scale="auto").fit(X, LABELS)
+    other = KernelClassifier("linear", scale="auto", folds=3).fit(X, LABELS)
     np.testing.assert_array_equal(clf.predict_proba(TEXTS), other.predict_proba(X))
     assert clf.words_ == words.get_feature_names_out().tolist() == clf.get_feature_names_out().tolist()
     assert clf.score(TEXTS, LABELS) == 1.0

@@ -69,7 +69,9 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--no-learn", action="store_true", help="keep the hyperparameters that learning would start with"
     )
-    model.add_argument("--folds", type=_at_least(2), default=5, metavar="N", help="of the cross-validation; default: 5")
+    model.add_argument(
+        "--folds", type=_at_least(2), metavar="N", help="of the cross-validation; default: 5, and 3 for text"
+    )
     model.add_argument("--groups", metavar="COLUMN", help="rows with the same value here are held out together")
     model.add_argument(
         "--max-evaluations",

@@ -17,7 +17,7 @@ from nuptse._cli.summary import model_content, model_rows
 from nuptse._cli.taxonomy import Taxonomy, read_taxonomy, tree_of_paths
 from nuptse.classifier import KernelClassifier
 from nuptse.kernels import RBF, Kernel, Linear
-from nuptse.text import TextClassifier
+from nuptse.text import FOLDS_OF_TEXT, TextClassifier
 
 if TYPE_CHECKING:
     import argparse
@@ -81,7 +81,7 @@ def _estimator(
         name if options.variance is None else kernel,
         hierarchy=None if taxonomy is None else taxonomy.hierarchy,
         learn=not options.no_learn,
-        folds=options.folds,
+        folds=options.folds or (FOLDS_OF_TEXT if data.kind == "text" else 5),
         scale=None if options.scale == "none" else "auto",
         max_evaluations=options.max_evaluations,
         checkpoint=options.checkpoint,
