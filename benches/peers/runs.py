@@ -91,26 +91,37 @@ def heading(title, command, *, twice):
     versions = ", ".join(f"{name} {version(name)}" for name in ("nuptse", "scikit-learn", "hiclass", "numpy", "scipy"))
     return f"""# {title}
 
-`make {command}`, one run. {THREADS} threads for everybody; {both if twice else once}.
+`make {command}`, every table of one run. {THREADS} threads for everybody; {both if twice else once}.
 {versions}, Python {platform.python_version()}.
 """
+
+
+def replace_section(text, section):
+    """Return the text with a section in place of the one that has its heading, or at the end."""
+    first, *sections = text.split("\n## ")
+    new = section.removeprefix("## ")
+    found = {one.splitlines()[0]: one for one in sections} | {new.splitlines()[0]: new.rstrip("\n") + "\n"}
+    return "\n## ".join([first, *found.values()])
 
 
 def main(title, name, tables, *, limit, twice):
     """Make the tables asked for, and write them as they come."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=tables, help="make one table")
+    parser.add_argument("--replace", action="store_true", help="put that table into the results that are there")
     parser.add_argument("--quick", action="store_true", help="small parts of the data, to try the script")
     parser.add_argument("--limit", type=float, default=limit, help="seconds that a fit may take")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    part = arguments.only is not None or arguments.quick
+    part = (arguments.only is not None and not arguments.replace) or arguments.quick
     out = arguments.out or ROOT / ("target/bench" if part else "benches/results") / f"{name}.md"
     out.parent.mkdir(parents=True, exist_ok=True)
     bench = Bench(arguments.limit, arguments.quick, twice=twice)
     text = heading(title, f"bench-{name}", twice=twice)
+    if arguments.only and arguments.replace and out.exists():
+        text = out.read_text(encoding="utf-8")
     for one in [arguments.only] if arguments.only else tables:
         print(f"{one}:", flush=True)
-        text += "\n" + tables[one](bench)
+        text = replace_section(text, tables[one](bench))
         out.write_text(text, encoding="utf-8")
     print(f"written to {out}")
