@@ -358,7 +358,7 @@ Synthetic documents (60 words of 10000, half of them from a topic of the class),
 products; the fastest of at least {3 * TURNS} fits, in {TURNS} turns of a second or more over all sizes, all of it,
 divided by the number of products. The last column compares with the middle (median) of the table: 0 % everywhere
 would be linear. Goal: within 15 %. What is not linear is the memory of the machine: a vector of 16000 documents and 64
-classes has 8 MB, so that from there on passes over vectors go to memory, and below it to a cache of 32 MB.
+classes has 8 MB, and a fit goes over several of them; about there they leave a cache of 32 MB.
 
 {both}"""
 
