@@ -116,26 +116,19 @@ pub(super) fn work_on(
     wants_gradient: bool,
 ) -> Result<Worked> {
     let (solver, mut params) = options.solver(context, parts.prior());
-    let near = options.solver_near_the_end(solver);
-    // An adjoint solution is that of a fit to the same points, at hyperparameters close by.
-    let far = solver != near && start.adjoint.is_none();
     let asked = params.tol;
     if let Some(Pace { enough, .. }) = start.pace.filter(|_| wants_gradient) {
         params.tol = asked.min((0.5 * enough * options.accuracy).max(MOST_AT_ONCE * asked));
     }
     let likely_share = start.pace.map_or(LIKELY_SHARE, |pace| pace.share);
     let mut work = Workspace::default();
-    let first = SolveParams { tol: if far { asked } else { params.tol }, ..params };
-    let one = if far { solver } else { near };
-    let mut found = minimise(context, parts.prior(), parts.kept(), start.alpha, one, &first, approximation.cloned())?;
-    let mut products = found.info.products;
-    // From afar the last stretch is left to the other solver; and whoever got stuck is relieved.
-    if solver != near && if far { params.tol < asked } else { !found.info.converged } {
-        let other = if far { near } else { solver };
-        let from = Some(found.alpha.view());
-        found = minimise(context, parts.prior(), parts.kept(), from, other, &params, approximation.cloned())?;
-        products += found.info.products;
-    }
+    let fits = Fits { context, solver, near: options.solver_near_the_end(solver), approximation };
+    // An adjoint solution is that of a fit to the same points, at hyperparameters close by.
+    let (mut found, mut products) = if start.adjoint.is_none() {
+        fits.far_to_go(parts, start.alpha, &params, asked)?
+    } else {
+        fits.near_its_end(parts, start.alpha, &params)?
+    };
     let mut adjoint = match start.adjoint {
         Some(x) if wants_gradient && solver != Solver::Exact => {
             let before = Adjoint::from_before(context, &mut work, parts.prior(), x)?;
@@ -177,11 +170,76 @@ pub(super) fn work_on(
             adjoint = Some(solved);
         }
         params.tol = (params.tol * (0.5 * share).max(1e-3)).max(FINEST);
-        let from = Some(found.alpha.view());
-        found = minimise(context, parts.prior(), parts.kept(), from, near, &params, approximation.cloned())?;
+        found = fits.minimise(parts, Some(found.alpha.view()), fits.near, &params)?;
         products += found.info.products;
         refinements += 1;
     }
+}
+
+/// The fits of one fold, by the solver for those that have far to go and the one for those near their end.
+struct Fits<'a> {
+    context: &'a Context,
+    solver: Solver,
+    near: Solver,
+    approximation: Option<&'a Arc<LowRankPrior>>,
+}
+
+impl Fits<'_> {
+    fn minimise(
+        &self,
+        parts: &impl FoldParts,
+        from: Option<ArrayView2<'_, f64>>,
+        solver: Solver,
+        params: &SolveParams,
+    ) -> Result<Solution> {
+        minimise(self.context, parts.prior(), parts.kept(), from, solver, params, self.approximation.cloned())
+    }
+
+    /// A fit with far to go, and its products; the stretch from the accuracy `asked` of every fit to a finer one is left to
+    /// the other solver.
+    fn far_to_go(
+        &self,
+        parts: &impl FoldParts,
+        from: Option<ArrayView2<'_, f64>>,
+        params: &SolveParams,
+        asked: f64,
+    ) -> Result<(Solution, usize)> {
+        if self.solver == self.near {
+            return Ok(with_products(self.minimise(parts, from, self.solver, params)?));
+        }
+        let found = self.minimise(parts, from, self.solver, &SolveParams { tol: asked, ..*params })?;
+        if params.tol < asked { self.go_on(parts, &found, self.near, params) } else { Ok(with_products(found)) }
+    }
+
+    /// A fit that starts near its end, and its products; one that gets stuck is relieved by the other solver.
+    fn near_its_end(
+        &self,
+        parts: &impl FoldParts,
+        from: Option<ArrayView2<'_, f64>>,
+        params: &SolveParams,
+    ) -> Result<(Solution, usize)> {
+        let found = self.minimise(parts, from, self.near, params)?;
+        let stuck = !found.info.converged && self.solver != self.near;
+        if stuck { self.go_on(parts, &found, self.solver, params) } else { Ok(with_products(found)) }
+    }
+
+    /// Carries a fit on by a solver; with the products of both.
+    fn go_on(
+        &self,
+        parts: &impl FoldParts,
+        found: &Solution,
+        solver: Solver,
+        params: &SolveParams,
+    ) -> Result<(Solution, usize)> {
+        let next = self.minimise(parts, Some(found.alpha.view()), solver, params)?;
+        let products = found.info.products + next.info.products;
+        Ok((next, products))
+    }
+}
+
+fn with_products(found: Solution) -> (Solution, usize) {
+    let products = found.info.products;
+    (found, products)
 }
 
 /// The likelihoods of the points kept and of those held out; each has no weight where the other has.

@@ -223,10 +223,12 @@ impl Search<'_> {
                 Err(error) => return Err(error),
             };
             let moved: f64 = found.x.iter().zip(x).zip(gradient).map(|((a, b), g)| (a - b) * g).sum();
-            if let Some(best) = best.take_if(|best| best.value <= found.value) {
+            let lower = |best: &Point| found.value < best.value;
+            if let Some(best) = best.take_if(|best| !lower(best)) {
                 return Ok(Line::Lower { next: best, beyond: Some(found) }); // the extension went too far
             }
-            if found.value <= value + DECREASE * moved + noise {
+            // What is lower than a point that would do does as well.
+            if best.is_some() || found.value <= value + DECREASE * moved + noise {
                 let steep = dot(direction, &found.gradient) < STILL_STEEP * slope;
                 if steep && extensions < MOST_EXTENSIONS && reductions == 0 && 2.0 * length <= most {
                     extensions += 1;
@@ -419,6 +421,7 @@ mod tests {
         let found = minimise(&mut function, &[-1.2, 1.0], &FREE, &few, Curvature::default()).unwrap();
         assert_eq!((found.evaluations, calls, found.converged), (7, 7, false));
     }
+
     /// A function that is off by a little until it is made accurate, and keeps count of where it was evaluated.
     struct Rough {
         error: f64,
@@ -481,6 +484,31 @@ mod tests {
         fn refine(&mut self, _: bool) -> bool {
             false
         }
+    }
+
+    /// Falls by next to nothing over a long way, however steep it is said to be.
+    struct Plain;
+
+    impl Objective for Plain {
+        fn evaluate(&mut self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
+            Ok(if x[0] < 2.0 { (1000.0 - 3e-3, vec![-20.0]) } else { (1000.0 - 4e-3, vec![-120.0]) })
+        }
+
+        fn tolerance(&self) -> f64 {
+            1e-2
+        }
+
+        fn refine(&mut self, _: bool) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_longer_step_that_gains_too_little_for_its_length_is_lower_all_the_same() {
+        let options = MinimiserOptions { max_change: 100.0, ..options() };
+        let mut search = Search { objective: &mut Plain, bounds: &FREE[..1], options: &options, evaluations: 0 };
+        let found = search.line(&[0.0], (1000.0, &[-20.0]), &[20.0], 0.05, 5.0).unwrap();
+        assert!(matches!(found, Line::Lower { next, .. } if (next.x[0] - 4.0).abs() < 1e-12));
     }
 
     #[test]
