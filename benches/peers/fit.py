@@ -12,7 +12,7 @@ from itertools import product
 from statistics import median
 
 from one_fit import MNIST_TEST, MNIST_TRAIN, digits
-from runs import cell, main, memory, report, seconds_or_more, table
+from runs import cell, fastest_in_turns, main, memory, report, table
 
 TAXONOMIES = ("patents_ipc", "amazon_reviews", "newsgroups20")
 SOLVERS = ("auto", "newton-cg", "lbfgs", "newton-cg-symmetric")
@@ -320,13 +320,12 @@ def fixed_work(bench, solver, documents, classes, count, turn):
 
 
 def scaling_rows(bench, solver, sizes, of_size, count):
-    """Return rows for growing sizes: the cost of a product, that for a unit of size, how far that is from linear.
+    """Return rows for growing sizes: the cost of a product, that for a unit of size, how far that is from linear."""
 
-    Sizes take turns, and the fastest fit of each counts: what else the machine does for a while must not look like a
-    cost of some size.
-    """
-    rounds = [{size: fixed_work(bench, solver, *of_size(size), count, turn) for size in sizes} for turn in range(TURNS)]
-    results = {size: min((found[size] for found in rounds), key=seconds_or_more) for size in sizes}
+    def fit(size, turn):
+        return fixed_work(bench, solver, *of_size(size), count, turn)
+
+    results = fastest_in_turns(fit, sizes, TURNS)
     costs = {size: found["seconds"] / found["products"] for size, found in results.items() if "note" not in found}
     middle = median(seconds / size for size, seconds in costs.items()) if costs else None
     rows = []

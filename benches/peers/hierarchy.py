@@ -58,7 +58,8 @@ def scores(bench):
 
 Linear kernels, hyperparameters fixed, default `tol`; LogisticRegression and hiclass with C = {C:g} and no intercept,
 LinearSVC as it comes. Features: word counts with rows of unit norm, and scikit-learn's
-`TfidfTransformer(sublinear_tf=True)` of them. What fits take is in `fit.md`.
+`TfidfTransformer(sublinear_tf=True)` of them. What fits take is in `fit.md`; counts with
+learned variances are in `learning.md`.
 
 acc: accuracy; prec: mean reciprocal rank; taxo: taxonomic loss; pacc: parent accuracy. taxo and pacc are for decisions
 of least expected loss, those with [0-1] for the most probable class. Everybody who gives probabilities gets these

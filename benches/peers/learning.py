@@ -11,7 +11,7 @@ import math
 from statistics import mean, stdev
 
 from one_fit import ROOT
-from runs import cell, main, report, table
+from runs import cell, fastest_in_turns, main, report, table
 
 PARTITIONS = 10
 RBF = {"kernel": ["RBF", {}]}
@@ -203,32 +203,23 @@ sublinear tf-idf is what people do by hand. Flat, three folds, nothing else set.
 # What an evaluation costs
 
 
-COSTS = {"share": "all", "tol": 1e-4, "random_state": 0}
-
-
 def costs(bench):
-    rows, folds_of = [], []
+    rows = []
     kinds = {"one width": False, "a width for every input": True}
-    values = {"variance": 30.0, "inverse_width": 2.0}
 
-    def of(name, turn):
-        kernel = {"kernel": ["RBF", values | {"ard": kinds[name]}]}
-        return bench.fit("wide", "Criterion", COSTS | kernel, repeats=8, turn=turn)
+    def fit(name, turn):
+        kernel = ["RBF", {"variance": 30.0, "inverse_width": 2.0, "ard": kinds[name]}]
+        options = {"kernel": kernel, "share": "all", "tol": 1e-4, "random_state": 0}
+        return bench.fit("wide", "Criterion", options, repeats=8, turn=turn)
 
-    # Kernels take turns: what else the machine does for a while must not look like a cost of one of them.
-    turns = [{name: of(name, turn) for name in kinds} for turn in range(3)]
-    for name in kinds:
-        done = [found[name] for found in turns if "note" not in found[name]]
-        if not done:
-            report(rows, [name, turns[0][name]["note"], *[""] * 3])
-            continue
-        folds, gradients = (min(one[part] for one in done) for part in ("fold_seconds", "gradient_seconds"))
-        folds_of.append(folds)
-        cells = [str(done[0]["count"]), str(done[0]["products"]), f"{folds:.3f}", f"{gradients:.3f}"]
-        report(rows, [name, *cells])
-    if len(folds_of) == len(kinds):
-        report(rows, ["more for a width for every input", "", "", f"{folds_of[1] / folds_of[0] - 1:+.0%}", ""])
-    columns = ["kernel", "hyperparameters", "products", "seconds of the folds", "seconds of the derivatives"]
+    fastest = fastest_in_turns(fit, kinds, 3, "fold_seconds")
+    for name, found in fastest.items():
+        cells = [cell(found.get("count")), cell(found.get("products"))]
+        cells += [cell(found.get(part), ".3f") for part in ("fold_seconds", "gradient_seconds")]
+        report(rows, [name, *cells, found.get("note", "")])
+    narrow, wide = (found.get("fold_seconds", math.nan) for found in fastest.values())
+    report(rows, ["more for a width for every input", "", "", f"{wide / narrow - 1:+.0%}", "", ""])
+    columns = ["kernel", "hyperparameters", "products", "seconds of the folds", "seconds of the derivatives", ""]
     return f"""## What an evaluation costs
 
 Criterion and gradient, 2000 points with 199 inputs, RBF kernel, five folds; the fastest of 24. Goal: the folds take
@@ -240,22 +231,21 @@ the same time within 10 % for 2 and for 200 hyperparameters; derivative products
 
 def methods(bench):
     rows = []
-    values = {"variance": 30.0, "inverse_width": 8.0}
-    for method in ("batched", "shuffled"):
-        options = {"kernel": ["RBF", values], "share": "class", "random_state": 0}
-        options["solver_options"] = {"fold_method": method}
-        turns = [bench.fit("satimage", "Criterion", options, turn=turn) for turn in range(3)]
-        done = [one for one in turns if "note" not in one]
-        if done:
-            fastest = min(done, key=lambda one: one["fold_seconds"])
-            cells = [f"{fastest['value']:.4f}", str(fastest["products"]), f"{fastest['fold_seconds']:.2f}"]
-            report(rows, [method, *cells])
-    if len(rows) == 2:
-        ratio = float(rows[1][-1]) / float(rows[0][-1])
-        report(rows, ["batched folds are faster by (goal: 1.5)", "", "", f"{ratio:.2f}"])
+
+    def fit(method, turn):
+        kernel = ["RBF", {"variance": 30.0, "inverse_width": 8.0}]
+        options = {"kernel": kernel, "share": "class", "random_state": 0, "solver_options": {"fold_method": method}}
+        return bench.fit("satimage", "Criterion", options, turn=turn)
+
+    fastest = fastest_in_turns(fit, ("batched", "shuffled"), 3, "fold_seconds")
+    for method, found in fastest.items():
+        cells = [cell(found.get("value"), ".4f"), cell(found.get("products")), cell(found.get("fold_seconds"), ".2f")]
+        report(rows, [method, *cells, found.get("note", "")])
+    batched, shuffled = (found.get("fold_seconds", math.nan) for found in fastest.values())
+    report(rows, ["batched folds are faster by (goal: 1.5)", "", "", f"{shuffled / batched:.2f}", ""])
     return f"""satimage, a kernel for every class (share="class"), criterion and gradient, the fastest of three:
 
-{table(["folds", "criterion", "products", "seconds of the folds"], rows)}"""
+{table(["folds", "criterion", "products", "seconds of the folds", ""], rows)}"""
 
 
 TABLES = {"satimage": satimage, "costs": costs, "texts": texts, "frequencies": frequencies}

@@ -18,9 +18,9 @@ from one_fit import ROOT, THREADS
 BAR = "\\|"  # within a cell
 
 
-def seconds_or_more(found):
+def seconds_or_more(found, seconds="seconds"):
     """Return the seconds of a fit, or infinity where it failed."""
-    return found.get("seconds", math.inf)
+    return found.get(seconds, math.inf)
 
 
 class Bench:
@@ -64,6 +64,17 @@ class Bench:
             print(f"    left out: {last}", flush=True)
             return {"note": last}
         return json.loads(done.stdout.splitlines()[-1])
+
+
+def fastest_in_turns(fit, kinds, turns, seconds="seconds"):
+    """Return the fastest of some fits of every kind, from `fit(kind, turn)`.
+
+    Kinds take turns: what else the machine does for a while must not look like a cost of one of them.
+    """
+    rounds = [{kind: fit(kind, turn) for kind in kinds} for turn in range(turns)]
+    return {
+        kind: min((found[kind] for found in rounds), key=lambda one: seconds_or_more(one, seconds)) for kind in kinds
+    }
 
 
 def cell(value, form=""):

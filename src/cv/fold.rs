@@ -124,11 +124,12 @@ pub(super) fn work_on(
     let mut work = Workspace::default();
     let fits = Fits { context, solver, near: options.solver_near_the_end(solver), approximation };
     // An adjoint solution is that of a fit to the same points, at hyperparameters close by.
-    let (mut found, mut products) = if start.adjoint.is_none() {
+    let mut found = if start.adjoint.is_none() {
         fits.far_to_go(parts, start.alpha, &params, asked)?
     } else {
         fits.near_its_end(parts, start.alpha, &params)?
     };
+    let mut products = found.info.products;
     let mut adjoint = match start.adjoint {
         Some(x) if wants_gradient && solver != Solver::Exact => {
             let before = Adjoint::from_before(context, &mut work, parts.prior(), x)?;
@@ -195,51 +196,43 @@ impl Fits<'_> {
         minimise(self.context, parts.prior(), parts.kept(), from, solver, params, self.approximation.cloned())
     }
 
-    /// A fit with far to go, and its products; the stretch from the accuracy `asked` of every fit to a finer one is left to
-    /// the other solver.
+    /// A fit with far to go; the stretch from the accuracy `asked` of every fit to a finer one is left to the other solver.
     fn far_to_go(
         &self,
         parts: &impl FoldParts,
         from: Option<ArrayView2<'_, f64>>,
         params: &SolveParams,
         asked: f64,
-    ) -> Result<(Solution, usize)> {
-        if self.solver == self.near {
-            return Ok(with_products(self.minimise(parts, from, self.solver, params)?));
-        }
-        let found = self.minimise(parts, from, self.solver, &SolveParams { tol: asked, ..*params })?;
-        if params.tol < asked { self.go_on(parts, &found, self.near, params) } else { Ok(with_products(found)) }
+    ) -> Result<Solution> {
+        let tol = if self.solver == self.near { params.tol } else { asked };
+        let found = self.minimise(parts, from, self.solver, &SolveParams { tol, ..*params })?;
+        if params.tol < tol { self.go_on(parts, &found, self.near, params) } else { Ok(found) }
     }
 
-    /// A fit that starts near its end, and its products; one that gets stuck is relieved by the other solver.
+    /// A fit that starts near its end; one that gets stuck is relieved by the other solver.
     fn near_its_end(
         &self,
         parts: &impl FoldParts,
         from: Option<ArrayView2<'_, f64>>,
         params: &SolveParams,
-    ) -> Result<(Solution, usize)> {
+    ) -> Result<Solution> {
         let found = self.minimise(parts, from, self.near, params)?;
         let stuck = !found.info.converged && self.solver != self.near;
-        if stuck { self.go_on(parts, &found, self.solver, params) } else { Ok(with_products(found)) }
+        if stuck { self.go_on(parts, &found, self.solver, params) } else { Ok(found) }
     }
 
-    /// Carries a fit on by a solver; with the products of both.
+    /// Carries a fit on by a solver; its products count too.
     fn go_on(
         &self,
         parts: &impl FoldParts,
         found: &Solution,
         solver: Solver,
         params: &SolveParams,
-    ) -> Result<(Solution, usize)> {
-        let next = self.minimise(parts, Some(found.alpha.view()), solver, params)?;
-        let products = found.info.products + next.info.products;
-        Ok((next, products))
+    ) -> Result<Solution> {
+        let mut next = self.minimise(parts, Some(found.alpha.view()), solver, params)?;
+        next.info.products += found.info.products;
+        Ok(next)
     }
-}
-
-fn with_products(found: Solution) -> (Solution, usize) {
-    let products = found.info.products;
-    (found, products)
 }
 
 /// The likelihoods of the points kept and of those held out; each has no weight where the other has.

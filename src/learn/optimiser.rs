@@ -338,7 +338,10 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    struct Function<F>(F);
+    /// A function, and what counts of it.
+    struct Function<F>(F, f64);
+
+    const TIGHT: f64 = 1e-11;
 
     impl<F: FnMut(&[f64]) -> Result<(f64, Vec<f64>)>> Objective for Function<F> {
         fn evaluate(&mut self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
@@ -346,7 +349,7 @@ mod tests {
         }
 
         fn tolerance(&self) -> f64 {
-            1e-11
+            self.1
         }
 
         fn refine(&mut self, _: bool) -> bool {
@@ -368,7 +371,7 @@ mod tests {
     #[test]
     fn finds_the_bottom_of_a_curved_valley() {
         let found = minimise(
-            &mut Function(|x: &[f64]| Ok(rosenbrock(x))),
+            &mut Function(|x: &[f64]| Ok(rosenbrock(x)), TIGHT),
             &[-1.2, 1.0],
             &FREE,
             &options(),
@@ -383,7 +386,7 @@ mod tests {
     fn stays_within_bounds_and_ends_at_them() {
         let bounds = [(-2.0, 0.5), (-2.0, 2.0)];
         let found = minimise(
-            &mut Function(|x: &[f64]| Ok(rosenbrock(x))),
+            &mut Function(|x: &[f64]| Ok(rosenbrock(x)), TIGHT),
             &[-1.2, 1.0],
             &bounds,
             &options(),
@@ -395,15 +398,15 @@ mod tests {
 
     #[test]
     fn goes_round_where_the_function_cannot_be_evaluated() {
-        let mut function =
-            Function(
-                |x: &[f64]| {
-                    if x[0] > 1.5 { Err(Error::NotFinite { steps: 0, variance: 1.0 }) } else { Ok(rosenbrock(x)) }
-                },
-            );
+        let mut function = Function(
+            |x: &[f64]| {
+                if x[0] > 1.5 { Err(Error::NotFinite { steps: 0, variance: 1.0 }) } else { Ok(rosenbrock(x)) }
+            },
+            TIGHT,
+        );
         let found = minimise(&mut function, &[-1.2, 1.0], &FREE, &options(), Curvature::default()).unwrap();
         assert!((found.x[0] - 1.0).abs() < 1e-4, "{found:?}");
-        let mut broken = Function(|_: &[f64]| Err(Error::Interrupted));
+        let mut broken = Function(|_: &[f64]| Err(Error::Interrupted), TIGHT);
         assert_eq!(
             minimise(&mut broken, &[0.0, 0.0], &FREE, &options(), Curvature::default()),
             Err(Error::Interrupted)
@@ -413,10 +416,13 @@ mod tests {
     #[test]
     fn keeps_to_its_budget() {
         let mut calls = 0;
-        let mut function = Function(|x: &[f64]| {
-            calls += 1;
-            Ok(rosenbrock(x))
-        });
+        let mut function = Function(
+            |x: &[f64]| {
+                calls += 1;
+                Ok(rosenbrock(x))
+            },
+            TIGHT,
+        );
         let few = MinimiserOptions { max_evaluations: 7, ..options() };
         let found = minimise(&mut function, &[-1.2, 1.0], &FREE, &few, Curvature::default()).unwrap();
         assert_eq!((found.evaluations, calls, found.converged), (7, 7, false));
@@ -458,55 +464,25 @@ mod tests {
     fn a_point_tried_beyond_a_step_tells_how_long_the_next_one_may_be() {
         // Nearly straight at first, then steep: the slope says nothing of what is to come.
         let mut calls = 0;
-        let mut function = Function(|x: &[f64]| {
-            calls += 1;
-            Ok((2.0 - x[0] + (4.0 * (x[0] - 2.5)).exp(), vec![-1.0 + 4.0 * (4.0 * (x[0] - 2.5)).exp()]))
-        });
+        let mut function = Function(
+            |x: &[f64]| {
+                calls += 1;
+                Ok((2.0 - x[0] + (4.0 * (x[0] - 2.5)).exp(), vec![-1.0 + 4.0 * (4.0 * (x[0] - 2.5)).exp()]))
+            },
+            TIGHT,
+        );
         let found = minimise(&mut function, &[0.0], &FREE[..1], &options(), Curvature::default()).unwrap();
         assert!(found.converged && (found.x[0] - (2.5 - 4.0_f64.ln() / 4.0)).abs() < 1e-4, "{found:?}");
         assert!(calls < 20, "{calls}");
     }
 
-    struct Valley {
-        calls: usize,
-    }
-
-    impl Objective for Valley {
-        fn evaluate(&mut self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
-            self.calls += 1;
-            Ok((1000.0 + 2.0 * x[0] * x[0], vec![4.0 * x[0]]))
-        }
-
-        fn tolerance(&self) -> f64 {
-            1e-3
-        }
-
-        fn refine(&mut self, _: bool) -> bool {
-            false
-        }
-    }
-
-    /// Falls by next to nothing over a long way, however steep it is said to be.
-    struct Plain;
-
-    impl Objective for Plain {
-        fn evaluate(&mut self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
-            Ok(if x[0] < 2.0 { (1000.0 - 3e-3, vec![-20.0]) } else { (1000.0 - 4e-3, vec![-120.0]) })
-        }
-
-        fn tolerance(&self) -> f64 {
-            1e-2
-        }
-
-        fn refine(&mut self, _: bool) -> bool {
-            false
-        }
-    }
-
     #[test]
     fn a_longer_step_that_gains_too_little_for_its_length_is_lower_all_the_same() {
-        let options = MinimiserOptions { max_change: 100.0, ..options() };
-        let mut search = Search { objective: &mut Plain, bounds: &FREE[..1], options: &options, evaluations: 0 };
+        // Falls by next to nothing over a long way, however steep it is said to be.
+        let plain =
+            |x: &[f64]| Ok(if x[0] < 2.0 { (1000.0 - 3e-3, vec![-20.0]) } else { (1000.0 - 4e-3, vec![-120.0]) });
+        let (mut function, options) = (Function(plain, 1e-2), options());
+        let mut search = Search { objective: &mut function, bounds: &FREE[..1], options: &options, evaluations: 0 };
         let found = search.line(&[0.0], (1000.0, &[-20.0]), &[20.0], 0.05, 5.0).unwrap();
         assert!(matches!(found, Line::Lower { next, .. } if (next.x[0] - 4.0).abs() < 1e-12));
     }
@@ -515,9 +491,16 @@ mod tests {
     fn does_not_look_closer_for_what_would_not_count() {
         // What is known beforehand makes the first step far too long; it shows that less is to be gained than counts.
         let known = Curvature::from_rows(&[1.0, 0.1], 1);
-        let mut function = Valley { calls: 0 };
+        let mut calls = 0;
+        let mut function = Function(
+            |x: &[f64]| {
+                calls += 1;
+                Ok((1000.0 + 2.0 * x[0] * x[0], vec![4.0 * x[0]]))
+            },
+            1e-3,
+        );
         let found = minimise(&mut function, &[0.35], &FREE[..1], &options(), known).unwrap();
         assert!(found.converged && (found.value - 1000.245).abs() < 1e-12, "{found:?}");
-        assert_eq!(function.calls, 2);
+        assert_eq!(calls, 2);
     }
 }
