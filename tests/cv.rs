@@ -30,12 +30,7 @@ struct Problem {
 fn problem(seed: u64, tree: bool, kernels: usize, soft: bool, weighted: bool) -> Problem {
     let mut random = Random::new(seed);
     let mixing: Arc<dyn Mixing> = if tree {
-        let (parents, leaves) = loop {
-            let (parents, leaves) = random.tree(8, 4);
-            if (3..=5).contains(&leaves.len()) {
-                break (parents, leaves);
-            }
-        };
+        let (parents, leaves) = random.tree_of_classes(8, 4, 3..=5);
         Arc::new(Tree::new(&parents, &leaves).unwrap())
     } else {
         Arc::new(Flat::new(3))

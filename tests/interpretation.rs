@@ -30,7 +30,7 @@ fn model(random: &mut Random, covariances: Vec<Arc<dyn Covariance>>, x: &Inputs,
     let mixing: Arc<dyn Mixing> = match nodes {
         None => Arc::new(Flat::new(4)),
         Some(nodes) => {
-            let (parents, leaves) = random.tree(nodes, 4);
+            let (parents, leaves) = random.tree_of_classes(nodes, 4, 2..=nodes);
             Arc::new(Tree::new(&parents, &leaves).unwrap())
         }
     };

@@ -269,16 +269,6 @@ fn fit_by(
     model
 }
 
-/// A random tree with at least two classes and not too many.
-fn random_tree(random: &mut Random, nodes: usize, width: usize) -> (Vec<Option<usize>>, Vec<usize>) {
-    loop {
-        let (parents, leaves) = random.tree(nodes, width);
-        if (2..=7).contains(&leaves.len()) {
-            return (parents, leaves);
-        }
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
@@ -289,7 +279,7 @@ proptest! {
         (soft, weighted) in (any::<bool>(), any::<bool>()),
     ) {
         let mut random = Random::new(seed);
-        let (parents, leaves) = random_tree(&mut random, nodes, width);
+        let (parents, leaves) = random.tree_of_classes(nodes, width, 2..=7);
         let tree = Tree::new(&parents, &leaves).unwrap();
         let mix = dense_mix(&parents, &leaves, tree.nodes());
         let spec = random_spec(&mut random, tree, kernels);

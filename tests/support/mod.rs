@@ -4,6 +4,8 @@
 
 pub mod laws;
 
+use std::ops::RangeInclusive;
+
 use ndarray::{Array1, Array2};
 use nuptse::Context;
 use nuptse::data::{CsrRows, Inputs, Targets};
@@ -87,6 +89,21 @@ impl Random {
         let leaves: Vec<usize> = (0..nodes).filter(|&node| !inner[node]).collect();
         let order = self.permutation(leaves.len());
         (parents, order.into_iter().map(|i| leaves[i]).collect())
+    }
+
+    /// A `tree` with that many leaves: of a chain, which is one class, there is nothing to fit.
+    pub fn tree_of_classes(
+        &mut self,
+        nodes: usize,
+        width: usize,
+        classes: RangeInclusive<usize>,
+    ) -> (Vec<Option<usize>>, Vec<usize>) {
+        loop {
+            let (parents, leaves) = self.tree(nodes, width);
+            if classes.contains(&leaves.len()) {
+                return (parents, leaves);
+            }
+        }
     }
 
     pub fn labels(&mut self, points: usize, classes: usize) -> Vec<usize> {
