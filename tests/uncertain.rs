@@ -100,8 +100,10 @@ proptest! {
             prop_assert!(info.converged, "{} stopped at {:e}", info.solver, info.residual);
             for pair in info.trace.windows(2) {
                 let rise = pair[1].objective / pair[0].objective - 1.0;
-                // The step α ← −g at the very end is made for the sake of max|α + g|, which it brings below tol.
-                prop_assert!(rise <= if pair[0].residual < 10.0 * tol { 1e-8 } else { 1e-12 }, "{} went up by {rise:e} at {:e}", info.solver, pair[0].residual);
+                // The step α ← −g at the very end is made for the sake of max|α + g|, which it brings below tol; and there
+                // u is computed afresh, which L-BFGS has carried along to single precision.
+                let at_the_end = if solver == Solver::Lbfgs { f64::from(f32::EPSILON) } else { 1e-8 };
+                prop_assert!(rise <= if pair[0].residual < 10.0 * tol { at_the_end } else { 1e-12 }, "{} went up by {rise:e} at {:e}", info.solver, pair[0].residual);
             }
             // α = w (q − π), q ∝ π on the set of the point.
             let pi = naive(&model.decision_function(&context(), &x).unwrap(), &sets, |i| targets.weight(i)).0;

@@ -11,11 +11,14 @@ use crate::parallel::{
 };
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView2};
 use std::time::{Duration, Instant};
 
 /// α ← −g ends the fit when it is to leave no more than this share of tol.
 const SETTLED: f64 = 0.5;
+
+/// Relative to Φ, what counts as progress; gains of several steps are taken together, so rounding does not count for long.
+const LEAST_GAIN: f64 = 1e-14;
 
 /// What a solver does next.
 pub(crate) enum Next {
@@ -139,6 +142,11 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
         }
     }
 
+    /// Whether u is K̃α itself rather than a sum of images.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
     /// The result, once [`Iterate::next`] has said stop.
     pub(crate) fn finish(mut self) -> Solution {
         self.info.mixing_time = self.work.mixing_time();
@@ -210,12 +218,8 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
         Ok(())
     }
 
-    /// Makes the rows of α sum to zero, as those of −g do, and computes u = K̃α.
+    /// Computes u = K̃α.
     fn refresh(&mut self, context: &Context) -> Result<()> {
-        for mut row in self.alpha.axis_iter_mut(Axis(0)) {
-            let mean = row.sum() / row.len() as f64;
-            row.mapv_inplace(|a| a - mean);
-        }
         if self.alpha.iter().all(|a| *a == 0.0) {
             self.u.fill(0.0);
         } else {
@@ -282,11 +286,13 @@ struct ProgressWatch {
 impl ProgressWatch {
     /// Whether neither Φ nor max|α + g| has improved for a while.
     fn stalled(&mut self, info: &SolveInfo) -> bool {
-        let (objective, residual) = self.best.unwrap_or((f64::INFINITY, f64::INFINITY));
-        let better = objective.is_infinite()
-            || info.objective < objective - 1e-13 * objective.abs()
-            || info.residual < 0.9 * residual;
-        self.best = Some((objective.min(info.objective), residual.min(info.residual)));
+        // What little steps gain adds up: each is compared with the last that gained enough.
+        let better = self.best.is_none_or(|(objective, residual)| {
+            info.objective < objective - LEAST_GAIN * objective.abs() || info.residual < 0.9 * residual
+        });
+        if better {
+            self.best = Some((info.objective, info.residual));
+        }
         self.since = if better { 0 } else { self.since + 1 };
         self.since > self.patience
     }

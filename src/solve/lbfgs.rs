@@ -45,6 +45,11 @@ pub fn lbfgs<L: Likelihood>(
     let mut taken = None;
     while let Next::Step = iterate.next(context)? {
         iterate.multiply_residual(context)?;
+        if iterate.is_fresh() {
+            // It seemed to be at its end and was not: the last pairs are as small as the rounding that showed.
+            memory.forget();
+            taken = None;
+        }
         let taken_step = taken.take().map(|(length, descent)| Taken { length, descent, step: &step, before: &before });
         memory.observe(&iterate.r, &iterate.r_image, taken_step)?;
         if iterate.settle(&mut step)?.0 {
