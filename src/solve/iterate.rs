@@ -19,6 +19,8 @@ const SETTLED: f64 = 0.5;
 
 /// Relative to Φ, what counts as progress; gains of several steps are taken together, so rounding does not count for long.
 const LEAST_GAIN: f64 = 1e-14;
+/// The same of max|α + g|: what is left of it.
+const LEAST_SHARE: f64 = 0.9;
 
 /// What a solver does next.
 pub(crate) enum Next {
@@ -82,7 +84,7 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
             work: Workspace::default(),
             penalty: 0.0,
             fresh: false,
-            watch: ProgressWatch { patience, best: None, since: 0, settled: None, fresh: None },
+            watch: ProgressWatch::new(patience),
             begun: Instant::now(),
             info: SolveInfo {
                 solver,
@@ -275,7 +277,10 @@ pub(crate) fn slice_mut(array: &mut Array2<f64>) -> Result<&mut [f64]> {
 struct ProgressWatch {
     /// Steps without progress after which the iteration gives up: rounding is all that is left.
     patience: usize,
-    best: Option<(f64, f64)>,
+    /// Φ and max|α + g| when they last got better.
+    objective: f64,
+    residual: f64,
+    /// Steps since then.
     since: usize,
     /// The step at which α ← −g was tried last.
     settled: Option<usize>,
@@ -284,25 +289,31 @@ struct ProgressWatch {
 }
 
 impl ProgressWatch {
+    fn new(patience: usize) -> Self {
+        let (objective, residual) = (f64::INFINITY, f64::INFINITY);
+        Self { patience, objective, residual, since: 0, settled: None, fresh: None }
+    }
+
     /// Whether neither Φ nor max|α + g| has improved for a while.
     fn stalled(&mut self, info: &SolveInfo) -> bool {
-        // What little steps gain adds up: each is compared with the last that gained enough.
-        let better = self.best.is_none_or(|(objective, residual)| {
-            info.objective < objective - LEAST_GAIN * objective.abs() || info.residual < 0.9 * residual
-        });
-        if better {
-            self.best = Some((info.objective, info.residual));
+        // What little steps gain adds up: each is compared with the last that gained enough. Neither bound ever goes up
+        // again, so a fit that goes back and forth comes to an end.
+        let lower = info.objective < self.objective - LEAST_GAIN * self.objective.abs();
+        let nearer = info.residual < LEAST_SHARE * self.residual;
+        if lower || self.objective.is_infinite() {
+            self.objective = info.objective;
         }
-        self.since = if better { 0 } else { self.since + 1 };
+        if nearer {
+            self.residual = info.residual;
+        }
+        self.since = if lower || nearer { 0 } else { self.since + 1 };
         self.since > self.patience
     }
 
     /// Starts to count anew, as what was seen before was not quite true; tells whether that leads nowhere any more.
     fn refreshed(&mut self, info: &SolveInfo) -> bool {
-        let hopeless = self.fresh.is_some_and(|last| info.residual > 0.9 * last);
-        self.fresh = Some(info.residual);
-        self.best = None;
-        self.since = 0;
+        let hopeless = self.fresh.is_some_and(|last| info.residual > LEAST_SHARE * last);
+        *self = Self { fresh: Some(info.residual), settled: self.settled, ..Self::new(self.patience) };
         hopeless
     }
 
@@ -313,5 +324,45 @@ impl ProgressWatch {
             self.settled = Some(info.steps);
         }
         allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The step at which a fit is given up that goes through these (Φ, max|α + g|).
+    fn given_up(course: impl Iterator<Item = (f64, f64)>) -> Option<usize> {
+        let mut watch = ProgressWatch::new(8);
+        let mut info = SolveInfo {
+            solver: "",
+            converged: false,
+            steps: 0,
+            inner_steps: 0,
+            products: 0,
+            objective: 0.0,
+            residual: 0.0,
+            preconditioner_rank: 0,
+            mixing_time: Duration::ZERO,
+            trace: Vec::new(),
+        };
+        course.take(1000).position(|(objective, residual)| {
+            (info.objective, info.residual) = (objective, residual);
+            watch.stalled(&info)
+        })
+    }
+
+    #[test]
+    fn little_steps_are_progress() {
+        // Neither the objective nor the residual moves by enough in a single step.
+        assert_eq!(given_up((0..).map(|step| (50.0, 0.97_f64.powi(step)))), None);
+        assert_eq!(given_up((0..).map(|step| (50.0 - 1e-13 * f64::from(step), 1.0))), None);
+    }
+
+    #[test]
+    fn going_back_and_forth_is_none() {
+        assert_eq!(given_up(std::iter::repeat((50.0, 1e-3))), Some(9));
+        let ends = [(50.0, 1.0), (50.1, 0.5)];
+        assert_eq!(given_up(ends.into_iter().cycle()), Some(10));
     }
 }
