@@ -9,8 +9,9 @@ use crate::likelihood::Likelihood;
 use crate::prior::JointPrior;
 use ndarray::ArrayView2;
 
-/// Newton steps without progress after which there is none to be had.
-const PATIENCE: usize = 8;
+/// Newton steps without progress after which there is none to be had. Where W is not that of the likelihood but above it, as with
+/// sets of classes, steps gain little and max|α + g| goes up and down.
+const PATIENCE: usize = 20;
 
 /// Minimises Φ from α = 0, or from a previous α.
 pub fn newton<L: Likelihood>(

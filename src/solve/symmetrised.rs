@@ -22,6 +22,9 @@ use ndarray::{Array2, Zip};
 /// π below this is tiny: e^κ of appendix A.
 const TINY: f64 = 1e-8;
 
+/// Of the angle between a direction and the gradient, in the norm of K̃.
+const LEAST_COSINE: f64 = 1e-3;
+
 /// Newton directions by the symmetrised system.
 #[derive(Debug)]
 pub struct SymmetrisedCg {
@@ -156,8 +159,11 @@ impl<L: Likelihood> NewtonDirection<L> for SymmetrisedCg {
             crate::parallel::xpby(slice_mut(p)?, row_major("z", &z.view())?, next / rz);
             rz = next;
         }
-        // Without a descent direction there is no line search; the gradient always is one.
-        if inner(point.r, &step.image)?.partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater) {
+        // With entries that are set, few steps can leave a direction along which Φ hardly falls, or not at all: every line
+        // search ends sooner then, at a point that is no minimum. Along the gradient Φ falls fastest.
+        let (descent, norms) =
+            (inner(point.r, &step.image)?, inner(point.r, point.r_image)? * inner(&step.s, &step.image)?);
+        if (descent / norms.sqrt()).partial_cmp(&LEAST_COSINE) != Some(std::cmp::Ordering::Greater) {
             step.s.assign(point.r);
             step.image.assign(point.r_image);
         }
