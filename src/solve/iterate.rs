@@ -11,7 +11,7 @@ use crate::parallel::{
 };
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, Axis};
 use std::time::{Duration, Instant};
 
 /// α ← −g ends the fit when it is to leave no more than this share of tol.
@@ -220,8 +220,12 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
         Ok(())
     }
 
-    /// Computes u = K̃α.
+    /// Makes the rows of α sum to zero, as those of −g do, and computes u = K̃α.
     fn refresh(&mut self, context: &Context) -> Result<()> {
+        for mut row in self.alpha.axis_iter_mut(Axis(0)) {
+            let mean = row.sum() / row.len() as f64;
+            row.mapv_inplace(|a| a - mean);
+        }
         if self.alpha.iter().all(|a| *a == 0.0) {
             self.u.fill(0.0);
         } else {
