@@ -127,7 +127,7 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
         // One product is kept back for u.
         let mut exhausted = self.info.steps >= self.params.max_steps
             || self.info.products + 1 >= self.params.max_products
-            || self.watch.stalled(&self.info);
+            || self.watch.stalled(self.info.objective, self.info.residual);
         loop {
             let good = self.info.residual <= self.params.tol;
             if !good && !exhausted {
@@ -140,7 +140,7 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
             // Images carried along drift by rounding: no claim without a fresh u.
             self.refresh(context)?;
             self.evaluate()?;
-            exhausted |= self.watch.refreshed(&self.info);
+            exhausted |= self.watch.refreshed(self.info.residual);
         }
     }
 
@@ -191,7 +191,7 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
         // After the step, α + g changes by W K̃r to first order.
         let change = self.likelihood.max_curved(&self.curvature, self.r_image.view(), scratch.s.view_mut())?;
         let limit = SETTLED * self.params.tol;
-        let settles = change <= limit && change * self.growth()? <= limit && self.watch.may_settle(&self.info);
+        let settles = change <= limit && change * self.growth()? <= limit && self.watch.may_settle(self.info.steps);
         if settles {
             scratch.take(&self.r, &self.r_image)?;
             self.advance(scratch, 1.0)?;
@@ -294,38 +294,37 @@ struct ProgressWatch {
 
 impl ProgressWatch {
     fn new(patience: usize) -> Self {
-        let (objective, residual) = (f64::INFINITY, f64::INFINITY);
-        Self { patience, objective, residual, since: 0, settled: None, fresh: None }
+        Self { patience, objective: f64::MAX, residual: f64::MAX, since: 0, settled: None, fresh: None }
     }
 
     /// Whether neither Φ nor max|α + g| has improved for a while.
-    fn stalled(&mut self, info: &SolveInfo) -> bool {
+    fn stalled(&mut self, objective: f64, residual: f64) -> bool {
         // What little steps gain adds up: each is compared with the last that gained enough. Neither bound ever goes up
         // again, so a fit that goes back and forth comes to an end.
-        let lower = info.objective < self.objective - LEAST_GAIN * self.objective.abs();
-        let nearer = info.residual < LEAST_SHARE * self.residual;
-        if lower || self.objective.is_infinite() {
-            self.objective = info.objective;
+        let lower = objective < self.objective - LEAST_GAIN * self.objective.abs();
+        let nearer = residual < LEAST_SHARE * self.residual;
+        if lower {
+            self.objective = objective;
         }
         if nearer {
-            self.residual = info.residual;
+            self.residual = residual;
         }
         self.since = if lower || nearer { 0 } else { self.since + 1 };
         self.since > self.patience
     }
 
     /// Starts to count anew, as what was seen before was not quite true; tells whether that leads nowhere any more.
-    fn refreshed(&mut self, info: &SolveInfo) -> bool {
-        let hopeless = self.fresh.is_some_and(|last| info.residual > LEAST_SHARE * last);
-        *self = Self { fresh: Some(info.residual), settled: self.settled, ..Self::new(self.patience) };
+    fn refreshed(&mut self, residual: f64) -> bool {
+        let hopeless = self.fresh.is_some_and(|last| residual > LEAST_SHARE * last);
+        *self = Self { fresh: Some(residual), settled: self.settled, ..Self::new(self.patience) };
         hopeless
     }
 
     /// Whether α ← −g may be tried now: not twice in a row, or it could go on for ever.
-    fn may_settle(&mut self, info: &SolveInfo) -> bool {
-        let allowed = self.settled.is_none_or(|step| step + 1 < info.steps);
+    fn may_settle(&mut self, step: usize) -> bool {
+        let allowed = self.settled.is_none_or(|last| last + 1 < step);
         if allowed {
-            self.settled = Some(info.steps);
+            self.settled = Some(step);
         }
         allowed
     }
@@ -338,22 +337,7 @@ mod tests {
     /// The step at which a fit is given up that goes through these (Φ, max|α + g|).
     fn given_up(course: impl Iterator<Item = (f64, f64)>) -> Option<usize> {
         let mut watch = ProgressWatch::new(8);
-        let mut info = SolveInfo {
-            solver: "",
-            converged: false,
-            steps: 0,
-            inner_steps: 0,
-            products: 0,
-            objective: 0.0,
-            residual: 0.0,
-            preconditioner_rank: 0,
-            mixing_time: Duration::ZERO,
-            trace: Vec::new(),
-        };
-        course.take(1000).position(|(objective, residual)| {
-            (info.objective, info.residual) = (objective, residual);
-            watch.stalled(&info)
-        })
+        course.take(1000).position(|(objective, residual)| watch.stalled(objective, residual))
     }
 
     #[test]
