@@ -115,11 +115,8 @@ impl KernelBlocks {
         check_corner(self.points(), n)?;
         check_shape("the columns of S must be the blocks, once or several times", 0, width % self.len().max(1))?;
         if let [matrix] = self.matrices.as_slice() {
-            matrix.apply(context, work, out.view_mut(), s)?;
-            if self.blocks.iter().any(|block| (block.variance - 1.0).abs() > 0.0) {
-                self.scale(row_major_mut("the product", &mut out)?);
-            }
-            return Ok(());
+            let p = self.len();
+            return matrix.apply_scaled(context, work, out, s, &|column| self.blocks[column % p].variance);
         }
         let repeats = width / self.len().max(1);
         let s = row_major("S", &s)?;
@@ -149,16 +146,6 @@ impl KernelBlocks {
     /// Exchanges points in all matrices; the same call again undoes it.
     pub fn shuffle(&mut self, shuffle: &Shuffle) {
         self.matrices.iter_mut().for_each(|matrix| matrix.shuffle(shuffle));
-    }
-
-    /// Multiplies column p by v_p.
-    fn scale(&self, values: &mut [f64]) {
-        let p = self.len();
-        values.par_chunks_mut(part_len(values.len() / p) * p).for_each(|part| {
-            for row in part.chunks_mut(p) {
-                row.iter_mut().zip(&self.blocks).for_each(|(value, block)| *value *= block.variance);
-            }
-        });
     }
 
     /// v_p times the diagonal of M^(l_p) in column p.

@@ -2,10 +2,12 @@
 
 use super::Shuffle;
 use crate::context::Context;
-use crate::data::{view, view_mut};
+use crate::data::{row_major_mut, view, view_mut};
 use crate::error::Result;
+use crate::parallel::part_len;
 use crate::workspace::Workspace;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
+use rayon::prelude::*;
 
 /// The matrix M of a covariance function over the n training points, in whatever form makes its products fast.
 ///
@@ -30,6 +32,31 @@ pub trait KernelOperator: std::fmt::Debug + Send + Sync {
         out: ArrayViewMut2<'_, f64>,
         s: ArrayView2<'_, f64>,
     ) -> Result<()>;
+
+    /// out = M S, every column times its factor. What is here takes another pass over the product.
+    fn apply_scaled(
+        &self,
+        context: &Context,
+        work: &mut Workspace,
+        mut out: ArrayViewMut2<'_, f64>,
+        s: ArrayView2<'_, f64>,
+        factor: &(dyn Fn(usize) -> f64 + Sync),
+    ) -> Result<()> {
+        self.apply(context, work, out.view_mut(), s)?;
+        let k = out.ncols();
+        let mut factors = work.take(k);
+        factors.iter_mut().enumerate().for_each(|(column, of_column)| *of_column = factor(column));
+        if factors.iter().any(|factor| (factor - 1.0).abs() > 0.0) {
+            let out = row_major_mut("the product", &mut out)?;
+            out.par_chunks_mut(part_len(out.len() / k) * k).for_each(|part| {
+                for row in part.chunks_mut(k) {
+                    row.iter_mut().zip(&factors).for_each(|(value, factor)| *value *= factor);
+                }
+            });
+        }
+        work.give(factors);
+        Ok(())
+    }
 
     /// Exchanges points, so that a subset of them has the leading corner of M; the same call again undoes it exactly.
     fn shuffle(&mut self, shuffle: &Shuffle);
