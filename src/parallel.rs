@@ -14,7 +14,7 @@ pub const PARTS: usize = 64;
 const SEQUENTIAL: usize = 8192;
 
 /// Entries of a vector that stay in the first-level cache while others meet it.
-pub const CACHED: usize = 1024;
+const CACHED: usize = 1024;
 
 /// Number of items in each part but the last.
 #[must_use]
@@ -154,50 +154,35 @@ pub fn max_abs(a: &[f64]) -> f64 {
 
 /// Calls `work` for matching parts of one array that is written and several that are read.
 pub fn update<const N: usize>(out: &mut [f64], read: [&[f64]; N], work: impl Fn(&mut [f64], [&[f64]; N]) + Sync) {
-    update_and_tell(out, read, work, |(), ()| ());
-}
-
-/// The same; what `work` tells of the parts is put together in their order.
-pub fn update_and_tell<const N: usize, T: Copy + Default + Send>(
-    out: &mut [f64],
-    read: [&[f64]; N],
-    work: impl Fn(&mut [f64], [&[f64]; N]) -> T + Sync,
-    together: impl Fn(T, T) -> T,
-) -> T {
     let items = out.len();
     let len = part_len(items);
-    let mut told = [T::default(); PARTS];
-    let one = |(part, (out, told)): (usize, (&mut [f64], &mut T))| {
+    let one = |(part, out): (usize, &mut [f64])| {
         let range = part * len..part * len + out.len();
-        *told = widest(
+        widest(
             #[inline(always)]
             || work(out, read.map(|r| &r[range.clone()])),
         );
     };
     if items < SEQUENTIAL {
-        out.chunks_mut(len).zip(&mut told).enumerate().for_each(one);
+        out.chunks_mut(len).enumerate().for_each(one);
     } else {
-        out.par_chunks_mut(len).zip(&mut told).enumerate().for_each(one);
+        out.par_chunks_mut(len).enumerate().for_each(one);
     }
-    told[..items.div_ceil(len)].iter().copied().fold(T::default(), together)
 }
 
-/// Calls `work` for matching parts of two arrays that are written, of the same length, each with those that are read for it.
-pub fn update_both<const N: usize>(
-    out: [&mut [f64]; 2],
-    read: [[&[f64]; N]; 2],
-    work: impl Fn(&mut [f64], [&[f64]; N]) + Sync,
-) {
-    let items = out[0].len();
+/// y += a x for two arrays of the same length.
+pub fn axpy_both(y: [&mut [f64]; 2], a: [f64; 2], x: [&[f64]; 2]) {
+    let items = y[0].len();
     let len = part_len(items);
-    let [first, second] = out;
+    let [first, second] = y;
     let one = |(part, (first, second)): (usize, (&mut [f64], &mut [f64]))| {
         let range = part * len..part * len + first.len();
         widest(
             #[inline(always)]
             || {
-                work(first, read[0].map(|r| &r[range.clone()]));
-                work(second, read[1].map(|r| &r[range.clone()]));
+                for ((y, a), x) in [first, second].into_iter().zip(a).zip(x) {
+                    y.iter_mut().zip(&x[range.clone()]).for_each(|(y, x)| *y += a * x);
+                }
             },
         );
     };
@@ -206,11 +191,6 @@ pub fn update_both<const N: usize>(
     } else {
         first.par_chunks_mut(len).zip(second.par_chunks_mut(len)).enumerate().for_each(one);
     }
-}
-
-/// y += a x for two arrays.
-pub fn axpy_both(y: [&mut [f64]; 2], a: f64, x: [&[f64]; 2]) {
-    update_both(y, x.map(|x| [x]), |y, [x]| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
 }
 
 /// y = x.

@@ -10,7 +10,7 @@ use nuptse::kernel::{
     Block, Covariance, DenseOperator, KernelOperator, Linear, OnColumns, Parameter, PointwiseCovariance, Precision,
     Precomputed, Rbf, Shuffle, WeightedLinear,
 };
-use nuptse::likelihood::Softmax;
+use nuptse::likelihood::{Along, Likelihood, Softmax};
 use nuptse::model::ModelSpec;
 use nuptse::prior::Flat;
 use nuptse::workspace::Workspace;
@@ -285,4 +285,51 @@ fn softmax_with_labels_distributions_and_weights() {
             check_likelihood_laws(&likelihood, &mut random);
         }
     }
+}
+
+/// Softmax, with what the trait has for likelihoods that bring no pass of their own.
+#[derive(Debug)]
+struct Plain(Softmax);
+
+impl Likelihood for Plain {
+    type Curvature = <Softmax as Likelihood>::Curvature;
+
+    fn points(&self) -> usize {
+        self.0.points()
+    }
+
+    fn classes(&self) -> usize {
+        self.0.classes()
+    }
+
+    fn new_curvature(&self) -> Self::Curvature {
+        self.0.new_curvature()
+    }
+
+    fn evaluate(&self, u: ArrayView2<'_, f64>, g: ArrayViewMut2<'_, f64>, w: &mut Self::Curvature) -> Result<f64> {
+        self.0.evaluate(u, g, w)
+    }
+
+    fn apply_curvature(&self, w: &Self::Curvature, out: ArrayViewMut2<'_, f64>, b: ArrayView2<'_, f64>) -> Result<()> {
+        self.0.apply_curvature(w, out, b)
+    }
+
+    fn along(&self, u: ArrayView2<'_, f64>, direction: ArrayView2<'_, f64>, step: f64) -> Result<Along> {
+        self.0.along(u, direction, step)
+    }
+
+    fn diagonal_part(&self, w: &Self::Curvature) -> Option<Array2<f64>> {
+        self.0.diagonal_part(w)
+    }
+
+    fn pooled_diagonal(&self, w: &Self::Curvature, weights: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+        self.0.pooled_diagonal(w, weights)
+    }
+}
+
+#[test]
+fn a_likelihood_without_passes_of_its_own() {
+    let mut random = Random::new(11);
+    let likelihood = Plain(Softmax::new(random.targets(300, 40, false, true)));
+    check_likelihood_laws(&likelihood, &mut random);
 }

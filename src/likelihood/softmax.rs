@@ -6,10 +6,10 @@
 //! taken, which is never smaller than the true one. So a step of Newton's method is an E step and a step of the M step
 //! after it, and as the line search looks at the likelihood itself, every step of every solver makes it larger.
 
-use super::{Along, Likelihood};
+use super::{Along, Likelihood, There};
 use crate::data::{Target, Targets, check_shape, row_major, row_major_mut};
 use crate::error::Result;
-use crate::parallel::{PARTS, dot_sequential, fold_entries, larger_abs, part_len, sum_sequential};
+use crate::parallel::{PARTS, dot_sequential, fold_entries, larger_abs, max_abs_sequential, part_len, sum_sequential};
 use crate::simd::{exp_within, widest};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
@@ -95,6 +95,61 @@ impl Likelihood for Softmax {
         Ok(partial.iter().sum())
     }
 
+    fn move_along(
+        &self,
+        [mut alpha, mut u]: [ArrayViewMut2<'_, f64>; 2],
+        step: Option<(f64, [ArrayView2<'_, f64>; 2])>,
+        mut r: ArrayViewMut2<'_, f64>,
+        pi: &mut Vec<f64>,
+    ) -> Result<There> {
+        self.check(&alpha.view())?;
+        self.check(&u.view())?;
+        self.check(&r.view())?;
+        let classes = self.classes();
+        let rows = part_len(self.points());
+        let len = rows * classes;
+        let step = match &step {
+            Some((length, [s, image])) => {
+                self.check(s)?;
+                self.check(image)?;
+                Some((*length, [row_major("s", s)?, row_major("K̃s", image)?]))
+            }
+            None => None,
+        };
+        let [alpha, u] = [row_major_mut("α", &mut alpha)?, row_major_mut("u", &mut u)?].map(|a| a.par_chunks_mut(len));
+        let follow = row_major_mut("r", &mut r)?.par_chunks_mut(len).zip(pi.par_chunks_mut(len));
+        let mut partial = [There { loss: 0.0, residual: 0.0, product: 0.0 }; PARTS];
+        let arrays = alpha.zip(u).zip(follow);
+        partial.par_iter_mut().zip(arrays).enumerate().for_each(|(part, (there, ((alpha, u), (r, pi))))| {
+            let pairs = alpha.chunks_mut(classes).zip(u.chunks_mut(classes));
+            let points = pairs.zip(r.chunks_mut(classes).zip(pi.chunks_mut(classes)));
+            widest(
+                #[inline(always)]
+                || {
+                    for (row, ((alpha, u), (r, pi))) in (part * rows..).zip(points) {
+                        if let Some((length, [s, image])) = step {
+                            let range = row * classes..(row + 1) * classes;
+                            alpha.iter_mut().zip(&s[range.clone()]).for_each(|(alpha, s)| *alpha += length * s);
+                            u.iter_mut().zip(&image[range]).for_each(|(u, image)| *u += length * image);
+                        }
+                        let weight = self.targets.weight(row);
+                        let loss = softmax(pi, u);
+                        // g first: next to its end α + g is far smaller than either of the two that make up g.
+                        r.iter_mut().zip(&*pi).for_each(|(r, pi)| *r = weight * pi);
+                        let explained = self.explained(row, |class| u[class], |class, y| r[class] -= weight * y);
+                        r.iter_mut().zip(&*alpha).for_each(|(r, alpha)| *r = -(alpha + *r));
+                        there.loss += weight * (loss - explained);
+                        there.residual = larger_abs(there.residual, max_abs_sequential(r));
+                        there.product += dot_sequential(alpha, u);
+                    }
+                },
+            );
+        });
+        let sum = |of: fn(&There) -> f64| partial.iter().map(of).sum();
+        let residual = partial.iter().fold(0.0, |most, there| larger_abs(most, there.residual));
+        Ok(There { loss: sum(|there| there.loss), residual, product: sum(|there| there.product) })
+    }
+
     fn apply_curvature(&self, pi: &Vec<f64>, mut out: ArrayViewMut2<'_, f64>, b: ArrayView2<'_, f64>) -> Result<()> {
         self.check(&b)?;
         check_shape("the columns of the product must be those of B", b.ncols(), out.ncols())?;
@@ -119,6 +174,47 @@ impl Likelihood for Softmax {
             );
         });
         Ok(())
+    }
+
+    fn next_direction(
+        &self,
+        pi: &Vec<f64>,
+        [r, r_image]: [ArrayView2<'_, f64>; 2],
+        b: f64,
+        [mut q, mut p_image]: [ArrayViewMut2<'_, f64>; 2],
+    ) -> Result<f64> {
+        self.check(&r)?;
+        self.check(&r_image)?;
+        check_shape("the columns of a direction must be the classes", r.ncols(), q.ncols())?;
+        check_shape("the columns of an image must be the classes", r.ncols(), p_image.ncols())?;
+        let classes = self.classes();
+        let rows = part_len(self.points());
+        let len = rows * classes;
+        let read = row_major("r", &r)?.par_chunks(len).zip(row_major("K̃r", &r_image)?.par_chunks(len));
+        let q = row_major_mut("q", &mut q)?.par_chunks_mut(len);
+        let written = q.zip(row_major_mut("K̃p", &mut p_image)?.par_chunks_mut(len));
+        let mut partial = [0.0; PARTS];
+        let arrays = read.zip(written).zip(pi.par_chunks(len));
+        partial.par_iter_mut().zip(arrays).enumerate().for_each(|(part, (sum, (((r, r_image), (q, p_image)), pi)))| {
+            let read = r.chunks(classes).zip(r_image.chunks(classes)).zip(pi.chunks(classes));
+            let written = q.chunks_mut(classes).zip(p_image.chunks_mut(classes));
+            widest(
+                #[inline(always)]
+                || {
+                    for (row, (((r, r_image), pi), (q, p_image))) in (part * rows..).zip(read.zip(written)) {
+                        let weight = self.targets.weight(row);
+                        let mean = dot_sequential(pi, r_image);
+                        let entries = r.iter().zip(r_image).zip(pi);
+                        for ((q, p_image), ((r, r_image), pi)) in q.iter_mut().zip(&mut *p_image).zip(entries) {
+                            *q = r + weight * pi * (r_image - mean) + b * *q;
+                            *p_image = r_image + b * *p_image;
+                        }
+                        *sum += dot_sequential(p_image, q);
+                    }
+                },
+            );
+        });
+        Ok(partial.iter().sum())
     }
 
     fn max_curved(&self, pi: &Vec<f64>, b: ArrayView2<'_, f64>, _scratch: ArrayViewMut2<'_, f64>) -> Result<f64> {

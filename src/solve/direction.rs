@@ -48,7 +48,7 @@ impl Step {
     /// Adds `length` times s, whose image is given.
     pub(crate) fn add(&mut self, length: f64, s: &Array2<f64>, image: &Array2<f64>) -> Result<()> {
         let to = [slice_mut(&mut self.s)?, slice_mut(&mut self.image)?];
-        axpy_both(to, length, [row_major("s", &s.view())?, row_major("K̃s", &image.view())?]);
+        axpy_both(to, [length; 2], [row_major("s", &s.view())?, row_major("K̃s", &image.view())?]);
         Ok(())
     }
 

@@ -3,19 +3,24 @@
 //! They are kept in single precision: a pair only says where curvature was found, and half the memory is half the time.
 //! Every pass goes over all pairs at once, block by block, so that the vector they meet stays in the cache.
 
-use crate::parallel::{PARTS, fold_lanes, part_len};
+use crate::parallel::{PARTS, dot_sequential, fold_lanes, part_len};
 use crate::simd::widest;
 use rayon::prelude::*;
+use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Entries of the long vectors that are worked on at once.
-const BLOCK: usize = 1024;
+/// Entries of the long vectors that are worked on at once: few enough for a cache, and so many that what follows in each vector
+/// is fetched ahead. 256 to 1024 took 5 to 10 % more.
+const BLOCK: usize = 4096;
 
 /// Running sums of an inner product, for whole registers.
 const LANES: usize = 8;
 
+/// Inner products that are taken of a new step: of its direction, and of r before and after it.
+const OF_STEP: usize = 3;
+
 /// One remembered step: s = λ d, y = the change of α + g, and their images.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Pair {
     s: Vec<f32>,
     y: Vec<f32>,
@@ -26,8 +31,12 @@ struct Pair {
 /// The last pairs, oldest first.
 #[derive(Debug)]
 pub(super) struct History {
-    pairs: Vec<Pair>,
+    pairs: VecDeque<Pair>,
+    /// The pair of the step that was looked at last, or room for the next one.
+    next: Pair,
     capacity: usize,
+    /// Entries of a row: vectors are cut into parts and blocks of whole rows.
+    width: usize,
     partial: Vec<f64>,
 }
 
@@ -38,125 +47,165 @@ pub(super) struct Products {
     pub y: Vec<f64>,
 }
 
+/// A step that was taken, `length` times a direction, and r = −(α + g) before it and now; all with their images.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change<'a> {
+    pub length: f64,
+    pub direction: [&'a [f64]; 2],
+    pub before: [&'a [f64]; 2],
+    pub now: [&'a [f64]; 2],
+}
+
 impl History {
-    pub(super) fn new(capacity: usize) -> Self {
-        Self { pairs: Vec::with_capacity(capacity), capacity, partial: vec![0.0; 2 * capacity * PARTS] }
+    pub(super) fn new(capacity: usize, width: usize) -> Self {
+        let partial = vec![0.0; (2 * capacity + OF_STEP) * PARTS];
+        Self { pairs: VecDeque::with_capacity(capacity), next: Pair::default(), capacity, width, partial }
     }
 
     pub(super) fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.pairs.len() == self.capacity
-    }
-
     pub(super) fn clear(&mut self) {
         self.pairs.clear();
     }
 
-    /// Remembers a pair; returns whether the oldest one had to go. `before` and `after` are r = −(α + g), with images,
-    /// around the step `length` times the direction.
-    pub(super) fn push(
-        &mut self,
-        length: f64,
-        direction: [&[f64]; 2],
-        before: [&[f64]; 2],
-        after: [&[f64]; 2],
-    ) -> bool {
-        let n = direction[0].len();
-        let forgotten = self.is_full();
-        let mut pair = if forgotten {
-            self.pairs.remove(0)
-        } else {
-            let room = || vec![0.0; n];
-            Pair { s: room(), y: room(), s_image: room(), y_image: room() }
-        };
-        pair.fill(length, direction, before, after);
-        self.pairs.push(pair);
-        forgotten
+    /// Makes room for another pair; returns whether the oldest one had to go.
+    pub(super) fn make_room(&mut self) -> bool {
+        let forgotten = if self.pairs.len() == self.capacity { self.pairs.pop_front() } else { None };
+        let has_gone = forgotten.is_some();
+        self.next = forgotten.unwrap_or_else(|| std::mem::take(&mut self.next));
+        has_gone
     }
 
-    /// ⟨s_i, x⟩_K and ⟨y_i, x⟩_K for all pairs, from the image of x.
-    pub(super) fn products(&mut self, image: &[f64], out: &mut Products) {
-        let count = 2 * self.pairs.len();
-        let len = part_len(image.len());
+    /// Remembers the step that was looked at last.
+    pub(super) fn remember(&mut self) {
+        self.pairs.push_back(std::mem::take(&mut self.next));
+    }
+
+    /// All inner products with r = −(α + g) after a step, in one pass: of all pairs, of the direction of the step, of r
+    /// before it, and of r itself. The step can be remembered then. Calls `also` for every block of K̃r, with its first row
+    /// and what there is in `of_parts` for its part.
+    pub(super) fn look<A: Send>(
+        &mut self,
+        change: &Change<'_>,
+        out: &mut Products,
+        of_parts: &mut [A],
+        also: impl Fn(&mut A, usize, &[f64]) + Sync,
+    ) -> [f64; OF_STEP] {
+        let count = 2 * self.pairs.len() + OF_STEP;
+        let (width, image) = (self.width, change.now[1]);
+        self.next.resize(image.len());
+        let len = part_len(image.len() / width) * width;
         let parts = image.len().div_ceil(len);
-        let pairs = &self.pairs;
-        let partial = &mut self.partial[..count * parts];
-        out.s.clear();
-        out.y.clear();
-        if count == 0 {
-            return;
-        }
-        partial.par_chunks_mut(count).enumerate().for_each(|(part, sums)| {
+        let (pairs, partial) = (&self.pairs, &mut self.partial[..count * parts]);
+        let next = self.next.parts_mut(len).zip(partial.par_chunks_mut(count)).zip(of_parts.par_iter_mut());
+        next.enumerate().for_each(|(part, ((mut next, sums), of_part))| {
             sums.fill(0.0);
-            let end = ((part + 1) * len).min(image.len());
-            for start in (part * len..end).step_by(BLOCK) {
-                let range = start..(start + BLOCK).min(end);
-                let x = &image[range.clone()];
+            let (of_pairs, of_step) = sums.split_at_mut(count - OF_STEP);
+            for block in blocks(part * len..((part + 1) * len).min(image.len()), width) {
+                let x = &image[block.clone()];
                 widest(
                     #[inline(always)]
                     || {
-                        for (pair, sums) in pairs.iter().zip(sums.as_chunks_mut::<2>().0) {
-                            sums[0] += mixed_dot(&pair.s[range.clone()], x);
-                            sums[1] += mixed_dot(&pair.y[range.clone()], x);
+                        for (pair, sums) in pairs.iter().zip(of_pairs.as_chunks_mut::<2>().0) {
+                            sums[0] += mixed_dot(&pair.s[block.clone()], x);
+                            sums[1] += mixed_dot(&pair.y[block.clone()], x);
                         }
+                        for (sum, with) in of_step.iter_mut().zip([change.direction, change.before, change.now]) {
+                            *sum += dot_sequential(&with[0][block.clone()], x);
+                        }
+                        next.fill(change, &block, part * len);
+                        also(of_part, block.start / width, x);
                     },
                 );
             }
         });
         let total = |i: usize| partial.chunks(count).map(|sums| sums[i]).sum::<f64>();
-        out.s.extend((0..count / 2).map(|i| total(2 * i)));
-        out.y.extend((0..count / 2).map(|i| total(2 * i + 1)));
+        out.s.clear();
+        out.y.clear();
+        out.s.extend((0..pairs.len()).map(|i| total(2 * i)));
+        out.y.extend((0..pairs.len()).map(|i| total(2 * i + 1)));
+        std::array::from_fn(|i| total(count - OF_STEP + i))
     }
 
-    /// out = c (x + Σ_i y_i b_i) + Σ_i s_i a_i, and the same of the images.
-    pub(super) fn combine(&self, c: f64, (x, b): ([&[f64]; 2], &[f64]), a: &[f64], out: [&mut [f64]; 2]) {
-        let len = part_len(out[0].len());
+    /// out = c (x + Σ_i y_i b_i) + Σ_i s_i a_i, and the same of the images. Calls `then` for every block of both, with its
+    /// range, and returns the sums of what that returns.
+    pub(super) fn combine<const N: usize>(
+        &self,
+        c: f64,
+        (x, b): ([&[f64]; 2], &[f64]),
+        a: &[f64],
+        out: [&mut [f64]; 2],
+        then: impl Fn(Range<usize>, [&mut [f64]; 2]) -> [f64; N] + Sync,
+    ) -> [f64; N] {
+        let width = self.width;
+        let len = part_len(out[0].len() / width) * width;
         let [plain, image] = out;
-        let parts = plain.par_chunks_mut(len).zip(image.par_chunks_mut(len));
-        parts.enumerate().for_each(|(part, (plain, image))| {
-            let blocks = plain.chunks_mut(BLOCK).zip(image.chunks_mut(BLOCK)).enumerate();
-            for (block, (plain, image)) in blocks {
-                let start = part * len + block * BLOCK;
-                let range = start..start + plain.len();
+        let mut partial = [[0.0; N]; PARTS];
+        let parts = plain.par_chunks_mut(len).zip(image.par_chunks_mut(len)).zip(&mut partial);
+        parts.enumerate().for_each(|(part, ((plain, image), sums))| {
+            let start = part * len;
+            for block in blocks(start..start + plain.len(), width) {
+                let here = block.start - start..block.end - start;
+                let (plain, image) = (&mut plain[here.clone()], &mut image[here]);
                 let pairs = || self.pairs.iter().zip(a.iter().zip(b));
                 widest(
                     #[inline(always)]
                     || {
                         let s_and_y = pairs().map(|(pair, factors)| (&pair.s, &pair.y, factors));
-                        combine(plain, (c, x[0]), s_and_y, &range);
+                        combine(plain, (c, x[0]), s_and_y, &block);
                         let images = pairs().map(|(pair, factors)| (&pair.s_image, &pair.y_image, factors));
-                        combine(image, (c, x[1]), images, &range);
+                        combine(image, (c, x[1]), images, &block);
+                        let told = then(block.clone(), [plain, image]);
+                        sums.iter_mut().zip(told).for_each(|(sum, told)| *sum += told);
                     },
                 );
             }
         });
+        std::array::from_fn(|i| partial.iter().map(|sums| sums[i]).sum())
     }
 }
 
+/// Cuts a range of entries into blocks of whole rows of the given width.
+fn blocks(range: Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> {
+    let len = (BLOCK / width).max(1) * width;
+    let end = range.end;
+    range.step_by(len).map(move |start| start..(start + len).min(end))
+}
+
 impl Pair {
-    /// s = λ d and y = what r has changed by, with their images.
+    fn resize(&mut self, len: usize) {
+        [&mut self.s, &mut self.y, &mut self.s_image, &mut self.y_image].into_iter().for_each(|v| v.resize(len, 0.0));
+    }
+
+    /// Parts of so many entries, to be written.
+    fn parts_mut(&mut self, len: usize) -> impl IndexedParallelIterator<Item = PairPart<'_>> {
+        let plain = self.s.par_chunks_mut(len).zip(self.y.par_chunks_mut(len));
+        let images = self.s_image.par_chunks_mut(len).zip(self.y_image.par_chunks_mut(len));
+        plain.zip(images).map(|((s, y), (s_image, y_image))| PairPart { s: [s, s_image], y: [y, y_image] })
+    }
+}
+
+/// Some entries of a pair that is written, each with its image.
+struct PairPart<'a> {
+    s: [&'a mut [f32]; 2],
+    y: [&'a mut [f32]; 2],
+}
+
+impl PairPart<'_> {
+    /// s = λ d and y = what r has changed by, with their images, for a block of entries; the part begins at `start`.
+    #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // single precision is what a pair is kept in
-    fn fill(&mut self, length: f64, d: [&[f64]; 2], before: [&[f64]; 2], after: [&[f64]; 2]) {
-        let len = part_len(self.s.len());
-        let Self { s, y, s_image, y_image } = self;
-        let plain = s.par_chunks_mut(len).zip(y.par_chunks_mut(len));
-        let images = s_image.par_chunks_mut(len).zip(y_image.par_chunks_mut(len));
-        plain.zip(images).enumerate().for_each(|(part, (plain, images))| {
-            for (kind, (s, y)) in [plain, images].into_iter().enumerate() {
-                let range = part * len..part * len + s.len();
-                widest(
-                    #[inline(always)]
-                    || {
-                        s.iter_mut().zip(&d[kind][range.clone()]).for_each(|(s, d)| *s = (length * d) as f32);
-                        let changes = before[kind][range.clone()].iter().zip(&after[kind][range.clone()]);
-                        y.iter_mut().zip(changes).for_each(|(y, (before, after))| *y = (before - after) as f32);
-                    },
-                );
-            }
-        });
+    fn fill(&mut self, change: &Change<'_>, block: &Range<usize>, start: usize) {
+        let here = block.start - start..block.end - start;
+        for kind in 0..2 {
+            let (s, y) = (&mut self.s[kind][here.clone()], &mut self.y[kind][here.clone()]);
+            let direction = &change.direction[kind][block.clone()];
+            s.iter_mut().zip(direction).for_each(|(s, d)| *s = (change.length * d) as f32);
+            let changes = change.before[kind][block.clone()].iter().zip(&change.now[kind][block.clone()]);
+            y.iter_mut().zip(changes).for_each(|(y, (before, now))| *y = (before - now) as f32);
+        }
     }
 }
 

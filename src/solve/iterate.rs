@@ -3,12 +3,10 @@
 use super::line_search::{Course, line_search};
 use super::{Solution, SolveInfo, SolveParams, Step, TracePoint};
 use crate::context::{Context, Progress};
-use crate::data::{check_shape, row_major, row_major_mut};
+use crate::data::{check_shape, row_major};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
-use crate::parallel::{
-    CACHED, axpy_both, dot, dot_sequential, larger_abs, max_abs, max_abs_sequential, update_and_tell,
-};
+use crate::parallel::{dot, max_abs};
 use crate::prior::JointPrior;
 use crate::workspace::Workspace;
 use ndarray::{Array2, ArrayView2, Axis};
@@ -195,7 +193,6 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
         if settles {
             scratch.take(&self.r, &self.r_image)?;
             self.advance(scratch, 1.0)?;
-            self.evaluate()?;
         }
         Ok((settles, change))
     }
@@ -211,13 +208,16 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
         Course::new((self.info.objective, self.penalty), &self.alpha, &self.r, step)
     }
 
-    /// Goes along a step; [`Iterate::evaluate`] is to follow.
+    /// The same from the inner products of α, s and r with K̃s.
+    pub(crate) fn course_of(&self, [linear, quadratic, descent]: [f64; 3]) -> Course {
+        Course { objective: self.info.objective, penalty: self.penalty, linear, quadratic, descent }
+    }
+
+    /// Goes along a step; all that follows from the pair is known then.
     pub(crate) fn advance(&mut self, step: &Step, length: f64) -> Result<()> {
-        let to = [slice_mut(&mut self.alpha)?, slice_mut(&mut self.u)?];
-        axpy_both(to, length, [row_major("s", &step.s.view())?, row_major("K̃s", &step.image.view())?]);
         self.fresh = false;
         self.info.steps += 1;
-        Ok(())
+        self.move_along(Some((length, [step.s.view(), step.image.view()])))
     }
 
     /// Makes the rows of α sum to zero, as those of −g do, and computes u = K̃α.
@@ -237,28 +237,16 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
     }
 
     /// g, W, r, Φ and max|α + g| at u.
-    pub(crate) fn evaluate(&mut self) -> Result<()> {
-        // g is written where r is wanted.
-        let loss = self.likelihood.evaluate(self.u.view(), self.r.view_mut(), &mut self.curvature)?;
-        let (alpha, u) = (self.alpha.view(), self.u.view());
-        let mut r = self.r.view_mut();
-        let [most, product] = update_and_tell(
-            row_major_mut("r", &mut r)?,
-            [row_major("α", &alpha)?, row_major("u", &u)?],
-            |r, [alpha, u]| {
-                let mut told = [0.0; 2];
-                let cached = r.chunks_mut(CACHED).zip(alpha.chunks(CACHED).zip(u.chunks(CACHED)));
-                for (r, (alpha, u)) in cached {
-                    r.iter_mut().zip(alpha).for_each(|(r, alpha)| *r = -(alpha + *r));
-                    told = [larger_abs(told[0], max_abs_sequential(r)), told[1] + dot_sequential(alpha, u)];
-                }
-                told
-            },
-            |[most, sum], [part_most, part_sum]| [larger_abs(most, part_most), sum + part_sum],
-        );
-        self.info.residual = most;
-        self.penalty = 0.5 * product;
-        self.info.objective = loss + self.penalty;
+    fn evaluate(&mut self) -> Result<()> {
+        self.move_along(None)
+    }
+
+    fn move_along(&mut self, step: Option<(f64, [ArrayView2<'_, f64>; 2])>) -> Result<()> {
+        let pair = [self.alpha.view_mut(), self.u.view_mut()];
+        let there = self.likelihood.move_along(pair, step, self.r.view_mut(), &mut self.curvature)?;
+        self.info.residual = there.residual;
+        self.penalty = 0.5 * there.product;
+        self.info.objective = there.loss + self.penalty;
         if self.info.objective.is_finite() && self.info.residual.is_finite() {
             return Ok(());
         }

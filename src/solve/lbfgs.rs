@@ -5,16 +5,16 @@
 //!
 //! p = R⁻¹ Sᵀr, d = H₀ (r − Y p) + S R⁻ᵀ ((D + Yᵀ H₀ Y) p − Yᵀ H₀ r).
 
-use super::history::{History, Products};
-use super::iterate::{Iterate, Next, inner, slice_mut};
-use super::line_search::line_search;
+use super::history::{Change, History, Products};
+use super::iterate::{Iterate, Next, slice_mut};
+use super::line_search::{Course, line_search};
 use super::metric::Metric;
 use super::{Solution, SolveParams, Step};
 use crate::context::Context;
 use crate::data::row_major;
 use crate::error::Result;
 use crate::likelihood::Likelihood;
-use crate::parallel::{dot_sequential, dots};
+use crate::parallel::{PARTS, dot_sequential};
 use crate::prior::JointPrior;
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
@@ -39,7 +39,7 @@ pub fn lbfgs<L: Likelihood>(
         iterate.info.products += metric.products();
         iterate.info.preconditioner_rank = metric.rank();
     }
-    let mut memory = Memory::new(params.pairs, metric);
+    let mut memory = Memory::new(params.pairs, likelihood.classes(), metric);
     let mut step = Step::zeros(likelihood.points(), likelihood.classes());
     let mut before = Step::zeros(likelihood.points(), likelihood.classes());
     let mut taken = None;
@@ -57,8 +57,7 @@ pub fn lbfgs<L: Likelihood>(
             continue;
         }
         memory.update(likelihood, &iterate.curvature)?;
-        memory.direction(&iterate.r, &iterate.r_image, &mut step)?;
-        let mut course = iterate.course(&step)?;
+        let mut course = memory.direction(&iterate, &mut step)?;
         if course.descent.partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater) {
             // Rounding has spoilt the pairs: start again with the gradient.
             memory.forget();
@@ -66,12 +65,11 @@ pub fn lbfgs<L: Likelihood>(
             course = iterate.course(&step)?;
         }
         let length = line_search(likelihood, &iterate.u, &step, &course)?.step;
-        iterate.advance(&step, length)?;
         taken = (length > 0.0).then_some((length, course.descent));
         // r and K̃r are kept by exchange: what is there now is written anew.
         std::mem::swap(&mut iterate.r, &mut before.s);
         std::mem::swap(&mut iterate.r_image, &mut before.image);
-        iterate.evaluate()?;
+        iterate.advance(&step, length)?;
     }
     Ok(iterate.finish())
 }
@@ -126,10 +124,10 @@ struct Memory<'a> {
 }
 
 impl<'a> Memory<'a> {
-    fn new(capacity: usize, metric: Option<Metric<'a>>) -> Self {
+    fn new(capacity: usize, classes: usize, metric: Option<Metric<'a>>) -> Self {
         let len = metric.as_ref().map_or(0, Metric::len);
         Self {
-            history: History::new(capacity),
+            history: History::new(capacity, classes),
             metric,
             sy: Square::new(capacity),
             yy: Square::new(capacity),
@@ -160,68 +158,77 @@ impl<'a> Memory<'a> {
         self.y_projected.par_iter_mut().try_for_each(one)
     }
 
-    /// Takes in a new r, and the step that led there.
+    /// Takes in a new r, and the step that led there. Where that was not one of this method nothing is remembered of it.
     fn observe(&mut self, r: &Array2<f64>, r_image: &Array2<f64>, taken: Option<Taken<'_>>) -> Result<()> {
-        if let Some(metric) = &mut self.metric {
-            self.r_projected.swap(0, 1);
-            metric.project(&mut self.r_projected[0], r_image)?;
+        self.r_projected.swap(0, 1);
+        let (length, descent) = taken.as_ref().map_or((0.0, 0.0), |taken| (taken.length, taken.descent));
+        let arrays = match &taken {
+            Some(Taken { step, before, .. }) => [&step.s, &step.image, &before.s, &before.image, r, r_image],
+            None => [r, r_image, r, r_image, r, r_image],
+        };
+        let views = arrays.map(|array| array.view());
+        let [d, d_image, old_r, old_image, r, image] = &views;
+        let change = Change {
+            length,
+            direction: [row_major("s", d)?, row_major("K̃s", d_image)?],
+            before: [row_major("r", old_r)?, row_major("K̃r", old_image)?],
+            now: [row_major("r", r)?, row_major("K̃r", image)?],
+        };
+        if self.history.make_room() {
+            self.sy.forget_first();
+            self.yy.forget_first();
+            self.products.s.remove(0);
+            self.products.y.remove(0);
+            self.y_projected.drain(..1.min(self.y_projected.len()));
         }
         let before = std::mem::take(&mut self.products);
-        let image = r_image.view();
-        self.history.products(row_major("K̃r", &image)?, &mut self.products);
-        let Some(Taken { length, descent, step, before: last }) = taken else {
-            self.norm = inner(r, r_image)?;
-            return Ok(());
-        };
+        let [s_now, cross, now] = self.look(&change);
         // y = r before − r now; all inner products with it are differences of known ones, but for those with itself.
-        let views = [&step.s, &last.s, r].map(|array| array.view());
-        let [s, old_r, new_r] = &views;
-        let with = [row_major("s", s)?, row_major("r", old_r)?, row_major("r", new_r)?];
-        let [s_now, cross, now] = dots(with, row_major("K̃r", &image)?);
         let (s_now, old) = (length * s_now, std::mem::replace(&mut self.norm, now));
         let (sy, yy) = (length * descent - s_now, old - 2.0 * cross + now);
         if sy.is_nan() || sy <= CURVATURE * yy || yy <= 0.0 {
             return Ok(());
         }
-        let views = [&step.s, &step.image, &last.s, &last.image, r, r_image].map(|array| array.view());
-        let [d, d_image, old_r, old_image, r, image] = &views;
-        let forgotten = self.history.push(
-            length,
-            [row_major("s", d)?, row_major("K̃s", d_image)?],
-            [row_major("r", old_r)?, row_major("K̃r", old_image)?],
-            [row_major("r", r)?, row_major("K̃r", image)?],
-        );
-        let skip = usize::from(forgotten);
-        if forgotten {
-            self.sy.forget_first();
-            self.yy.forget_first();
-            self.products.s.remove(0);
-            self.products.y.remove(0);
+        let last = self.history.len();
+        self.history.remember();
+        for i in 0..last {
+            self.sy[(i, last)] = before.s[i] - self.products.s[i];
+            self.yy[(i, last)] = before.y[i] - self.products.y[i];
+            self.yy[(last, i)] = self.yy[(i, last)];
         }
-        let last_index = self.history.len() - 1;
-        for i in 0..last_index {
-            self.sy[(i, last_index)] = before.s[i + skip] - self.products.s[i];
-            self.yy[(i, last_index)] = before.y[i + skip] - self.products.y[i];
-            self.yy[(last_index, i)] = self.yy[(i, last_index)];
-        }
-        self.sy[(last_index, last_index)] = sy;
-        self.yy[(last_index, last_index)] = yy;
+        self.sy[(last, last)] = sy;
+        self.yy[(last, last)] = yy;
         self.products.s.push(s_now);
         self.products.y.push(cross - now);
         self.scale = sy / yy;
         if let Some(metric) = &self.metric {
             let [now, before] = &self.r_projected;
             let change = before.iter().zip(now).map(|(before, now)| before - now).collect();
-            if forgotten {
-                self.y_projected.remove(0);
-            }
             self.y_projected.push(Projected::new(metric, change)?);
         }
         Ok(())
     }
 
-    /// d = H r, with its image.
-    fn direction(&mut self, r: &Array2<f64>, r_image: &Array2<f64>, step: &mut Step) -> Result<()> {
+    /// Inner products with r, and Eᵀ K̃ r, after a step.
+    fn look(&mut self, change: &Change<'_>) -> [f64; 3] {
+        let Some(metric) = &mut self.metric else {
+            return self.history.look(change, &mut self.products, &mut [(); PARTS], |(), _, _| ());
+        };
+        let mut sums = metric.take_sums();
+        let projected = &*metric;
+        let found = self.history.look(
+            change,
+            &mut self.products,
+            &mut sums,
+            #[inline(always)]
+            |sums, first, image| projected.project_rows(sums, first, image),
+        );
+        metric.total(&mut self.r_projected[0], sums);
+        found
+    }
+
+    /// d = H r, with its image, and what is known of Φ along it.
+    fn direction<L: Likelihood>(&self, iterate: &Iterate<'_, L>, step: &mut Step) -> Result<Course> {
         let (c, m) = (self.scale, self.history.len());
         let r_projected = match &self.metric {
             Some(metric) => Some(Projected::new(metric, self.r_projected[0].clone())?),
@@ -241,19 +248,35 @@ impl<'a> Memory<'a> {
             .collect();
         self.sy.solve_upper_transposed(&mut a);
         let minus_p: Vec<f64> = p.iter().map(|p| -p).collect();
-        let (r, image) = (r.view(), r_image.view());
-        let (d, d_image) = (slice_mut(&mut step.s)?, slice_mut(&mut step.image)?);
-        let from = [row_major("r", &r)?, row_major("K̃r", &image)?];
-        self.history.combine(c, (from, &minus_p), &a, [&mut *d, &mut *d_image]);
+        let mut x = Vec::new();
         if let Some(metric) = &self.metric {
-            let mut x = vec![0.0; metric.len()];
+            x.resize(metric.len(), 0.0);
             for (factor, from) in minus_p.iter().zip(&self.y_projected).chain(r_projected.iter().map(|r| (&1.0, r))) {
                 let parts = from.curved.iter().zip(&from.plain);
                 x.iter_mut().zip(parts).for_each(|(x, (curved, plain))| *x += factor * (curved - c * plain));
             }
-            metric.add(d, d_image, &x)?;
         }
-        Ok(())
+        let addition = self.metric.as_ref().map(|metric| metric.addition(&x)).transpose()?;
+        let classes = step.s.ncols();
+        let views = [&iterate.alpha, &iterate.r, &iterate.r_image].map(|array| array.view());
+        let [alpha, r, image] = &views;
+        let (alpha, r, image) = (row_major("α", alpha)?, row_major("r", r)?, row_major("K̃r", image)?);
+        let out = [slice_mut(&mut step.s)?, slice_mut(&mut step.image)?];
+        let told = self.history.combine(
+            c,
+            ([r, image], &minus_p),
+            &a,
+            out,
+            #[inline(always)]
+            |block, [d, d_image]| {
+                if let Some(addition) = &addition {
+                    addition.add(block.start / classes, d, d_image);
+                }
+                let (alpha, r) = (&alpha[block.clone()], &r[block]);
+                [dot_sequential(alpha, d_image), dot_sequential(d, d_image), dot_sequential(r, d_image)]
+            },
+        );
+        Ok(iterate.course_of(told))
     }
 }
 

@@ -12,12 +12,11 @@
 
 use super::leading::LeadingVectors;
 use crate::context::Context;
-use crate::data::{row_major, view, view_mut};
+use crate::data::{view, view_mut};
 use crate::error::Result;
 use crate::likelihood::Likelihood;
-use crate::parallel::{PARTS, dot_sequential, part_len};
+use crate::parallel::{PARTS, dot_sequential};
 use crate::prior::JointPrior;
-use crate::simd::widest;
 use crate::workspace::Workspace;
 use ndarray::Array2;
 use rayon::prelude::*;
@@ -44,8 +43,8 @@ pub(super) struct Metric<'a> {
     pooling: Array2<f64>,
     /// The diagonal part of W̄, a row for every q.
     pooled: Array2<f64>,
-    /// Sums over parts of the points.
-    partial: Vec<f64>,
+    /// Sums over every part of the points.
+    partial: Vec<Vec<f64>>,
 }
 
 impl<'a> Metric<'a> {
@@ -65,7 +64,7 @@ impl<'a> Metric<'a> {
         let sums = (0..count).map(|j| leading.vectors.column(j).sum()).collect();
         let pooling = leading.vectors.mapv(|q| q * q);
         let Some(pooled) = likelihood.pooled_diagonal(curvature, pooling.view()) else { return Ok(None) };
-        Ok(Some(Self { prior, leading, sums, pooling, pooled, partial: vec![0.0; PARTS * count * classes] }))
+        Ok(Some(Self { prior, leading, sums, pooling, pooled, partial: vec![vec![0.0; count * classes]; PARTS] }))
     }
 
     /// Products with K̃ that finding the vectors was worth.
@@ -83,7 +82,7 @@ impl<'a> Metric<'a> {
         self.prior.classes() < FEW_CLASSES
     }
 
-    /// Entries of what [`Metric::project`] gives.
+    /// Entries of Eᵀ K̃ x, those of one leading vector after the other.
     pub(super) fn len(&self) -> usize {
         self.rank() * self.prior.classes()
     }
@@ -95,36 +94,32 @@ impl<'a> Metric<'a> {
         }
     }
 
-    /// out = Eᵀ K̃ x for every leading vector, one after the other, from the image of x.
-    pub(super) fn project(&mut self, out: &mut [f64], image: &Array2<f64>) -> Result<()> {
-        let (n, classes) = image.dim();
-        let (rank, rows) = (self.rank(), part_len(n));
-        let image = image.view();
-        let image = row_major("K̃x", &image)?;
-        let vectors = self.leading.vectors.view();
-        let vectors = row_major("the leading vectors", &vectors)?;
-        let used = n.div_ceil(rows);
-        let partial = &mut self.partial[..used * rank * classes];
-        partial.par_chunks_mut(rank * classes).enumerate().for_each(|(part, sums)| {
-            sums.fill(0.0);
-            let range = part * rows..((part + 1) * rows).min(n);
-            let points = image[range.start * classes..range.end * classes].chunks(classes);
-            widest(
-                #[inline(always)]
-                || {
-                    for (row, q) in points.zip(vectors[range.start * rank..].chunks(rank)) {
-                        for (sums, q) in sums.chunks_mut(classes).zip(q) {
-                            sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += q * value);
-                        }
-                    }
-                },
-            );
-        });
+    /// Zeros for every part of the points, to which [`Metric::project_rows`] adds. [`Metric::total`] takes them back.
+    pub(super) fn take_sums(&mut self) -> Vec<Vec<f64>> {
+        let mut sums = std::mem::take(&mut self.partial);
+        sums.iter_mut().for_each(|sums| sums.fill(0.0));
+        sums
+    }
+
+    /// Adds the part of Eᵀ K̃ x that comes from some rows of the image of x, from the given one on.
+    #[inline(always)]
+    pub(super) fn project_rows(&self, sums: &mut [f64], first: usize, image: &[f64]) {
+        let (rank, classes) = (self.rank(), self.prior.classes());
+        let Some(vectors) = self.leading.vectors.as_slice() else { return };
+        for (row, q) in image.chunks(classes).zip(vectors[first * rank..].chunks(rank)) {
+            for (sums, q) in sums.chunks_mut(classes).zip(q) {
+                sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += q * value);
+            }
+        }
+    }
+
+    /// out = Eᵀ K̃ x, the sum over all parts.
+    pub(super) fn total(&mut self, out: &mut [f64], sums: Vec<Vec<f64>>) {
         out.fill(0.0);
-        for sums in partial.chunks(rank * classes) {
+        for sums in &sums {
             out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
         }
-        Ok(())
+        self.partial = sums;
     }
 
     /// out = (Λ + Λ W̄ Λ)⁻¹ b or, not `curved`, Λ⁻¹ b, for every leading vector.
@@ -137,40 +132,19 @@ impl<'a> Metric<'a> {
         out.par_chunks_mut(classes).zip(b.par_chunks(classes)).enumerate().try_for_each(one)
     }
 
-    /// d += E x and K̃d += K̃ E x, for every leading vector.
-    pub(super) fn add(&self, d: &mut [f64], image: &mut [f64], x: &[f64]) -> Result<()> {
+    /// What E x adds to a vector and to its image.
+    pub(super) fn addition<'m>(&'m self, x: &'m [f64]) -> Result<Addition<'m>> {
         let classes = self.prior.classes();
-        let rank = self.rank();
         let mut mixed = vec![0.0; x.len()];
         let mut functions = vec![0.0; self.prior.mixing().functions()];
         let mut intercepts = vec![0.0; classes];
-        for j in 0..rank {
+        for (j, sum) in self.sums.iter().enumerate() {
             let range = j * classes..(j + 1) * classes;
             self.mix(&mut mixed[range.clone()], &x[range.clone()], &mut functions)?;
-            let factor = self.prior.intercept_variance() * self.sums[j];
+            let factor = self.prior.intercept_variance() * sum;
             intercepts.iter_mut().zip(&x[range]).for_each(|(sum, x)| *sum += factor * x);
         }
-        let (vectors, images) = (&self.leading.vectors, &self.leading.images);
-        let rows = part_len(vectors.nrows());
-        let arrays = d.par_chunks_mut(rows * classes).zip(image.par_chunks_mut(rows * classes));
-        arrays.enumerate().for_each(|(part, (d, image))| {
-            let points = (part * rows..).zip(d.chunks_mut(classes).zip(image.chunks_mut(classes)));
-            widest(
-                #[inline(always)]
-                || {
-                    for (i, (d, image)) in points {
-                        image.iter_mut().zip(&intercepts).for_each(|(image, b)| *image += b);
-                        for j in 0..rank {
-                            let range = j * classes..(j + 1) * classes;
-                            let (q, m) = (vectors[[i, j]], images[[i, j]]);
-                            d.iter_mut().zip(&x[range.clone()]).for_each(|(d, x)| *d += q * x);
-                            image.iter_mut().zip(&mixed[range]).for_each(|(image, x)| *image += m * x);
-                        }
-                    }
-                },
-            );
-        });
-        Ok(())
+        Ok(Addition { leading: &self.leading, x, mixed, intercepts })
     }
 
     /// out = mix V mixᵀ x, the covariance between the classes; `functions` is overwritten.
@@ -224,5 +198,30 @@ impl<'a> Metric<'a> {
             rho = next;
         }
         Ok(())
+    }
+}
+
+/// E x and K̃ E x, row by row.
+pub(super) struct Addition<'m> {
+    leading: &'m LeadingVectors,
+    x: &'m [f64],
+    /// mix V mixᵀ x.
+    mixed: Vec<f64>,
+    intercepts: Vec<f64>,
+}
+
+impl Addition<'_> {
+    /// Adds to some rows of d and K̃d, from the given one on.
+    #[inline(always)]
+    pub(super) fn add(&self, first: usize, d: &mut [f64], image: &mut [f64]) {
+        let classes = self.intercepts.len();
+        for (i, (d, image)) in (first..).zip(d.chunks_mut(classes).zip(image.chunks_mut(classes))) {
+            image.iter_mut().zip(&self.intercepts).for_each(|(image, b)| *image += b);
+            for (j, (x, mixed)) in self.x.chunks(classes).zip(self.mixed.chunks(classes)).enumerate() {
+                let (q, m) = (self.leading.vectors[[i, j]], self.leading.images[[i, j]]);
+                d.iter_mut().zip(x).for_each(|(d, x)| *d += q * x);
+                image.iter_mut().zip(mixed).for_each(|(image, x)| *image += m * x);
+            }
+        }
     }
 }

@@ -46,7 +46,6 @@ pub fn newton<L: Likelihood>(
         iterate.info.preconditioner_rank = found.rank;
         let length = line_search(likelihood, &iterate.u, &step, &iterate.course(&step)?)?.step;
         iterate.advance(&step, length)?;
-        iterate.evaluate()?;
     }
     Ok(iterate.finish())
 }

@@ -54,6 +54,7 @@ pub fn solve_systems<L: Likelihood>(
     for system in systems {
         check_shape("the rows of a right-hand side must be the points", shape.0, system.b.nrows())?;
         check_shape("the columns of a right-hand side must be the classes", shape.1, system.b.ncols())?;
+        row_major("a right-hand side", &system.b)?;
     }
     let mut iterations: Vec<(ConjugateGradients, Step)> =
         systems.iter().map(|_| (ConjugateGradients::new(shape.0, shape.1), Step::zeros(shape.0, shape.1))).collect();
@@ -65,6 +66,9 @@ pub fn solve_systems<L: Likelihood>(
             runs.push(Run::new(system.likelihood, system.curvature, step, Iteration::Plain(cg)));
         }
         run_systems(context, work, prior, &mut runs, max_steps)?;
+        for (system, (cg, step)) in systems.iter().zip(&mut iterations) {
+            cg.finish(system.likelihood, system.curvature, &system.b, step)?;
+        }
         return Ok(iterations.into_iter().map(|(cg, step)| (step, cg.info())).collect());
     };
     let mut preconditioned = Vec::with_capacity(systems.len());

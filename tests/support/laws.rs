@@ -56,6 +56,11 @@ pub fn check_kernel_operator_laws(
         covariance.cross_apply(context, predicted.view_mut(), x, x, a.view()).unwrap();
         close(&predicted, &ma, 1e-12, "prediction at the training points");
     }
+    let factor = |column: usize| 0.5 + column as f64;
+    let mut scaled = Array2::from_elem((n, columns), f64::NAN);
+    operator.apply_scaled(context, &mut Workspace::default(), scaled.view_mut(), a.view(), &factor).unwrap();
+    let factors = ndarray::Array1::from_shape_fn(columns, factor);
+    close(&scaled, &(&ma * &factors), 1e-13 * (1.0 + columns as f64), "every column times its factor");
     for threads in [1, 3] {
         let other = Context::new(Some(threads)).unwrap();
         assert_eq!(product(&other, operator, &a), ma, "{threads} threads give other bits");
@@ -174,7 +179,7 @@ pub fn check_mixing_laws(mixing: &dyn Mixing, reference: &Array2<f64>) {
 }
 
 /// g is the derivative of the value, W that of g; W is symmetric and positive semidefinite; the function along a line is
-/// the function itself; any number of threads gives the same bits.
+/// the function itself; what is done in one pass is what is done step by step; any number of threads gives the same bits.
 pub fn check_likelihood_laws<L: Likelihood>(likelihood: &L, random: &mut Random) {
     let shape = (likelihood.points(), likelihood.classes());
     let u = random.array(shape) * 2.0;
@@ -216,8 +221,47 @@ pub fn check_likelihood_laws<L: Likelihood>(likelihood: &L, random: &mut Random)
             assert!(expected.iter().zip(wa).all(|(x, y)| (x - y).abs() < 1e-12), "D does not give W");
         }
     }
+    check_fused_passes(likelihood, &curvature, random);
     for threads in [1, 3] {
         let (again, g_again, _) = Context::new(Some(threads)).unwrap().install(|| evaluate(&u));
         assert_eq!((again.to_bits(), g_again), (value.to_bits(), g.clone()), "{threads} threads give other bits");
     }
+}
+
+/// Moving a pair, and the next direction of conjugate gradients, against their definitions.
+fn check_fused_passes<L: Likelihood>(likelihood: &L, curvature: &L::Curvature, random: &mut Random) {
+    let shape = (likelihood.points(), likelihood.classes());
+    let [alpha, u, s, image, r, r_image, q, p_image] = std::array::from_fn(|_| random.array(shape));
+    let scale = 1e-12 * (shape.0 * shape.1) as f64;
+    for length in [None, Some(0.7)] {
+        let far = length.unwrap_or(0.0);
+        let (new_alpha, new_u) = (&alpha + &(&s * far), &u + &(&image * far));
+        let mut g = Array2::zeros(shape);
+        let mut expected_curvature = likelihood.new_curvature();
+        let loss = likelihood.evaluate(new_u.view(), g.view_mut(), &mut expected_curvature).unwrap();
+        let expected = -(&new_alpha + &g);
+        let (mut moved, mut moved_u, mut left) = (alpha.clone(), u.clone(), Array2::from_elem(shape, f64::NAN));
+        let mut there_curvature = likelihood.new_curvature();
+        let step = length.map(|length| (length, [s.view(), image.view()]));
+        let pair = [moved.view_mut(), moved_u.view_mut()];
+        let there = likelihood.move_along(pair, step, left.view_mut(), &mut there_curvature).unwrap();
+        assert!(max_difference(&moved, &new_alpha) < 1e-14 && max_difference(&moved_u, &new_u) < 1e-14);
+        assert!(max_difference(&left, &expected) < 1e-13, "r is not −(α + g)");
+        assert!((there.loss - loss).abs() < scale && (there.product - (&new_alpha * &new_u).sum()).abs() < scale);
+        assert!((there.residual - expected.iter().fold(0.0, |m: f64, r| m.max(r.abs()))).abs() < 1e-13);
+        let curved = |curvature: &L::Curvature| {
+            let mut out = Array2::zeros(shape);
+            likelihood.apply_curvature(curvature, out.view_mut(), s.view()).unwrap();
+            out
+        };
+        assert!(max_difference(&curved(&there_curvature), &curved(&expected_curvature)) < 1e-13, "W is of another u");
+    }
+    let mut curved = Array2::zeros(shape);
+    likelihood.apply_curvature(curvature, curved.view_mut(), r_image.view()).unwrap();
+    let (b, mut next_q, mut next_image) = (0.3, q.clone(), p_image.clone());
+    let direction = [next_q.view_mut(), next_image.view_mut()];
+    let energy = likelihood.next_direction(curvature, [r.view(), r_image.view()], b, direction).unwrap();
+    assert!(max_difference(&next_q, &(&r + &curved + &(&q * b))) < 1e-13, "q is not r + W K̃r + b q");
+    assert!(max_difference(&next_image, &(&r_image + &(&p_image * b))) < 1e-13, "K̃p is not K̃r + b K̃p");
+    assert!((energy - (&next_image * &next_q).sum()).abs() < scale, "not ⟨K̃p, q⟩");
 }
