@@ -37,6 +37,10 @@ const LAST_LEVEL: usize = 1;
 const SINGLE_ACCURACY: f64 = 1e-4;
 const SINGLE_ERROR: f64 = 1e-2;
 
+/// A slope is seen where the error of the gradient is at most about so many times as large: what is known of the error is a
+/// bound, and mostly far above the error itself.
+const SEEN: f64 = 10.0;
+
 /// What is learned, from whatever points.
 pub(super) struct Task<'a> {
     pub context: &'a Context,
@@ -80,7 +84,7 @@ impl<'a> Criterion<'a> {
         Self { task, x, cv, level, last_level, prior, before, checkpoint, checkpoint_problem, best, history }
     }
 
-    /// Ψ on a part of the points, to begin with: never more accurate than at first.
+    /// Ψ on a part of the points, to begin with: only as accurate as at first, or as its slopes need.
     pub(super) fn of_a_part(task: &'a Task<'a>, x: &'a Inputs, cv: &'a mut CrossValidation) -> Self {
         Self { last_level: 0, ..Self::new(task, x, cv, None) }
     }
@@ -127,7 +131,7 @@ impl<'a> Criterion<'a> {
             self.best = Some((value, evaluation.logarithms.clone()));
         }
         self.history.push(evaluation);
-        let slope = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+        let slope = largest(&gradient);
         self.task.context.report(Progress::Evaluation {
             evaluation: self.history.len(),
             points: self.x.rows(),
@@ -153,27 +157,32 @@ impl Objective for Criterion<'_> {
         let kernel_time = begun.elapsed();
         let (given, level) = (self.task.options.cv, LEVELS[self.level]);
         let solve = SolveParams { tol: level.fits * given.fit.solve.tol, ..given.fit.solve };
-        let accuracy = level.gradient * given.accuracy;
-        let options = CvOptions { fit: FitOptions { solve, ..given.fit }, accuracy, ..given };
+        let mut options = CvOptions { fit: FitOptions { solve, ..given.fit }, ..given };
+        let of_last = self.history.last().map_or(f64::INFINITY, accuracy_to_see);
+        options.accuracy = (level.gradient * given.accuracy).min(of_last).max(given.accuracy);
         let quiet = self.task.context.without_listener();
-        let found = self.cv.evaluate(&quiet, &mut prior, &options, true)?;
-        let gradient_begun = Instant::now();
-        let f = found.f.unwrap_or_default();
-        let mut gradient = self.task.layout.gradient(&gradient(self.task.context, &prior, &found.e, &f)?);
-        let mut value = found.value;
-        self.penalise(logarithms, &mut value, &mut gradient);
+        let mut evaluation = Evaluation { kernel_time, ..Evaluation::new(logarithms) };
+        loop {
+            let found = self.cv.evaluate(&quiet, &mut prior, &options, true)?;
+            let gradient_begun = Instant::now();
+            let f = found.f.unwrap_or_default();
+            evaluation.value = found.value;
+            evaluation.gradient = self.task.layout.gradient(&gradient(self.task.context, &prior, &found.e, &f)?);
+            self.penalise(logarithms, &mut evaluation.value, &mut evaluation.gradient);
+            evaluation.converged = found.info.converged;
+            evaluation.products += found.info.products;
+            evaluation.fold_time += found.info.time;
+            evaluation.gradient_time += gradient_begun.elapsed();
+            // Near the end of a flat valley slopes are far smaller than Ψ, and errors would look like slopes and curvature.
+            let needed = accuracy_to_see(&evaluation);
+            if options.accuracy <= needed.max(given.accuracy) || !evaluation.converged {
+                break;
+            }
+            options.accuracy = (0.5 * needed).max(given.accuracy);
+        }
+        evaluation.at = self.before + self.task.begun.elapsed();
         self.prior = Some((prior, precision));
-        let told = self.take_down(Evaluation {
-            logarithms: logarithms.to_vec(),
-            value,
-            gradient,
-            products: found.info.products,
-            converged: found.info.converged,
-            kernel_time,
-            fold_time: found.info.time,
-            gradient_time: gradient_begun.elapsed(),
-            at: self.before + self.task.begun.elapsed(),
-        });
+        let told = self.take_down(evaluation);
         if let Some(checkpoint) = &mut self.checkpoint
             && let Err(problem) = checkpoint.keep(&self.history, self.cv)
         {
@@ -202,4 +211,14 @@ impl Objective for Criterion<'_> {
         }
         finer
     }
+}
+
+/// The error of the gradient, as a share of Ψ, through which its slope is still seen.
+fn accuracy_to_see(evaluation: &Evaluation) -> f64 {
+    SEEN * largest(&evaluation.gradient) / evaluation.value.abs()
+}
+
+/// The largest entry, whatever its sign.
+fn largest(gradient: &[f64]) -> f64 {
+    gradient.iter().fold(0.0, |most, g| most.max(g.abs()))
 }

@@ -85,6 +85,23 @@ pub struct Evaluation {
     pub at: Duration,
 }
 
+impl Evaluation {
+    /// An evaluation of which nothing is known yet.
+    pub(super) fn new(logarithms: &[f64]) -> Self {
+        Self {
+            logarithms: logarithms.to_vec(),
+            value: f64::NAN,
+            gradient: Vec::new(),
+            products: 0,
+            converged: false,
+            kernel_time: Duration::ZERO,
+            fold_time: Duration::ZERO,
+            gradient_time: Duration::ZERO,
+            at: Duration::ZERO,
+        }
+    }
+}
+
 /// What was learned.
 #[derive(Debug)]
 pub struct Learned {
