@@ -110,7 +110,7 @@ const BLOCK: usize = 8;
 
 /// Entries of X that are worked on at once, for several blocks of columns: these and their transpose stay in the cache that
 /// all cores share, where X would come from memory for every block. Measured on 64000 documents of 57 words, 64 columns:
-/// 50 ms without, 37 to 38 with 2¹⁶ to 2¹⁸ entries.
+/// 50 ms without, about 35 with 2¹⁶ to 2¹⁸ entries.
 const ENTRIES: usize = 1 << 18;
 /// The same for every column of X: all of Xᵀ S is gone through for each part of X.
 const ENTRIES_PER_COLUMN: usize = 8;
