@@ -32,8 +32,12 @@ impl LinearSparse {
 
     /// With so many rows of X at once.
     fn cut(x: &Arc<CsrRows>, rows: usize) -> Self {
-        let one = |start: usize| x.select(start..(start + rows).min(x.rows())).transpose();
-        let transposes = (0..x.rows().max(1)).step_by(rows).map(one).collect();
+        let transposes = if rows >= x.rows() {
+            vec![x.transpose()]
+        } else {
+            let one = |start: usize| x.select(start..(start + rows).min(x.rows())).transpose();
+            (0..x.rows()).step_by(rows).map(one).collect()
+        };
         Self { transposes, x: Arc::clone(x) }
     }
 }

@@ -75,7 +75,7 @@ impl ConjugateGradients {
         curvature: &L::Curvature,
         step: &mut Step,
     ) -> Result<bool> {
-        if self.rho.is_nan() || self.is_done() || self.ratio.is_nan() {
+        if self.rho.is_nan() || self.is_done() {
             return Ok(false);
         }
         let from = [self.r.view(), self.r_image.view()];

@@ -104,10 +104,10 @@ impl<'a> Metric<'a> {
     /// Adds the part of Eᵀ K̃ x that comes from some rows of the image of x, from the given one on.
     #[inline(always)]
     pub(super) fn project_rows(&self, sums: &mut [f64], first: usize, image: &[f64]) {
-        let (rank, classes) = (self.rank(), self.prior.classes());
-        let Some(vectors) = self.leading.vectors.as_slice() else { return };
-        for (row, q) in image.chunks(classes).zip(vectors[first * rank..].chunks(rank)) {
-            for (sums, q) in sums.chunks_mut(classes).zip(q) {
+        let classes = self.prior.classes();
+        for (i, row) in (first..).zip(image.chunks(classes)) {
+            for (j, sums) in sums.chunks_mut(classes).enumerate() {
+                let q = self.leading.vectors[[i, j]];
                 sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += q * value);
             }
         }
