@@ -280,6 +280,27 @@ fn learning_finds_the_input_that_matters_from_far_off_too() {
 }
 
 #[test]
+fn a_learned_model_is_fitted_as_accurately_as_its_folds_were() {
+    let mut random = Random::new(13);
+    let (x, targets) = stripes(&mut random, 120);
+    let folds = Folds::stratified(&targets, 4, 0).unwrap();
+    let spec = ModelSpec::shared(3, Rbf::isotropic(0.1).unwrap(), 10.0);
+    let layout = ParameterLayout::new(&spec, vec![0; 3], false).unwrap();
+    let mut cv = CrossValidation::new(targets.clone(), folds).unwrap();
+    assert_eq!(cv.tol_for_all(1.0), None, "no evaluation has told yet");
+    let found = learn(&context(), &spec, &layout, &x, &mut cv, &LearnOptions::default()).unwrap();
+    let tol = found.tol.unwrap();
+    // Whatever is asked for, no fit is less accurate than those of the folds, and none than what was asked for.
+    for asked in [1e6 * tol, 1e-3 * tol] {
+        let options =
+            FitOptions { solve: SolveParams { tol: asked, ..SolveParams::default() }, ..FitOptions::default() };
+        let (_, info) = found.fit(&context(), &x, targets.clone(), &options).unwrap();
+        assert!(info.solve.converged && info.solve.residual <= tol.min(asked));
+        assert!((info.tol - tol.min(asked)).abs() < 1e-12 * tol);
+    }
+}
+
+#[test]
 fn bounds_and_priors_on_hyperparameters_are_kept() {
     let mut random = Random::new(12);
     let (x, targets) = stripes(&mut random, 90);

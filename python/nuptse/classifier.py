@@ -97,7 +97,9 @@ class KernelClassifier(InterpretationMixin, ClassifierMixin, BaseEstimator):  # 
         matrix (300), pairs that "lbfgs" keeps (4), preconditioner ("auto", "on", "off"), fold_method ("auto",
         "batched": all folds at once, "shuffled": one after the other).
     tol : float, default=1e-3
-        The fit stops when no entry of the gradient α + g is larger; it has the scale of a probability.
+        The fit stops when no entry of the gradient α + g is larger; it has the scale of a probability. Where
+        hyperparameters are learned, fits are carried on until what is left changes the criterion by no more than a
+        thousandth; with large variances that is at far smaller entries.
     max_evaluations : int, default=60
         How often the cross-validation criterion may be evaluated while hyperparameters are learned.
     bounds : dict of str to (float, float), default=None
@@ -160,10 +162,10 @@ class KernelClassifier(InterpretationMixin, ClassifierMixin, BaseEstimator):  # 
     n_iter_ : int
         Number of steps of the solver.
     fit_info_ : dict
-        How the fit went: solver, reason (why this solver), converged, steps, newton_steps, cg_steps, products,
-        objective, residual (max|α + g|), preconditioner_rank, kernel_matrices, kernel_seconds, mixing_seconds (on the
-        way between the nodes of a tree and the classes), seconds, and trace, with seconds, products, objective and
-        residual after every step.
+        How the fit went: solver, reason (why this solver), tol (what was asked of it), converged, steps, newton_steps,
+        cg_steps, products, objective, residual (max|α + g|), preconditioner_rank, kernel_matrices, kernel_seconds,
+        mixing_seconds (on the way between the nodes of a tree and the classes), seconds, and trace, with seconds,
+        products, objective and residual after every step.
 
     Examples
     --------
@@ -316,9 +318,10 @@ class KernelClassifier(InterpretationMixin, ClassifierMixin, BaseEstimator):  # 
         if learned is not None:
             self._keep_learned(learned)
         if not info["converged"]:
+            asked = f"tol = {self.tol:.3g}" if info["tol"] == self.tol else f"the {info['tol']:.3g} that folds needed"
             warnings.warn(
                 f"{info['solver']!r} stopped after {info['steps']} steps and {info['products']} products with "
-                f"max|alpha + g| = {info['residual']:.3g}, above tol = {self.tol:.3g}; raise tol, scale the inputs, "
+                f"max|alpha + g| = {info['residual']:.3g}, above {asked}; raise tol, scale the inputs, "
                 "reduce the variance, or raise max_products in solver_options",
                 ConvergenceWarning,
                 stacklevel=3,

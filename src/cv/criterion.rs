@@ -1,7 +1,7 @@
 //! Ψ, and what its gradient needs of every fold.
 
 use super::Folds;
-use super::fold::{FoldResult, FoldState, in_place};
+use super::fold::{FINEST, FoldResult, FoldState, in_place};
 use super::meeting::side_by_side;
 use super::shuffled::shuffled;
 use crate::context::Context;
@@ -63,13 +63,6 @@ impl CvOptions {
             named => named,
         };
         (solver, SolveParams { pairs, preconditioner, ..self.fit.solve })
-    }
-
-    /// The solver for fits that start near their end, where `far` is the one for those that start anywhere. There few steps of
-    /// conjugate gradients make a Newton step, and a few of these the fit, while L-BFGS has to find out about the curvature
-    /// again: on patents with a tree, evaluations on 2580 points took 3 to 20 s in place of 4 to 50.
-    pub(super) fn solver_near_the_end(&self, far: Solver) -> Solver {
-        if self.fit.solver == Solver::Auto && far == Solver::Lbfgs { Solver::NewtonCg } else { far }
     }
 
     /// The way through the folds that is taken.
@@ -169,6 +162,15 @@ impl CrossValidation {
         alphas.iter().for_each(|alpha| start += *alpha);
         start /= (alphas.len() as f64 - 1.0).max(1.0);
         Some(start)
+    }
+
+    /// How small max|α + g| of a fit to all points has to be for it to be as accurate as those of the folds were, where Ψ
+    /// was to be right to this share of it; `None` where no evaluation has told. Where variances are large, a fit whose
+    /// gradient seems small may still be far from its end.
+    #[must_use]
+    pub fn tol_for_all(&self, accuracy: f64) -> Option<f64> {
+        let paces = self.states.iter().flatten().filter_map(|state| state.pace);
+        paces.map(|pace| (pace.enough * accuracy).max(FINEST)).min_by(f64::total_cmp)
     }
 
     /// Ψ at the hyperparameters of the prior, and E and F of every fold if the gradient is wanted. Fits start from where

@@ -7,7 +7,7 @@ use crate::data::Targets;
 use crate::error::Result;
 use crate::likelihood::{Likelihood, Softmax};
 use crate::prior::JointPrior;
-use crate::solve::{LowRankPrior, Solution, SolveParams, Solver, minimise};
+use crate::solve::{LowRankPrior, Solution, Solver, Stages};
 use crate::workspace::Workspace;
 use ndarray::{Array1, Array2, ArrayView2};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// So often is a fit carried on that is not accurate enough for the gradient.
 const MOST_REFINEMENTS: usize = 6;
 /// Rounding allows no smaller max|α + g|.
-const FINEST: f64 = 1e-11;
+pub(super) const FINEST: f64 = 1e-11;
 /// ‖F‖ is at most ‖g_I‖, in the norm of K̃, and often about this share of it. Fits are judged by that before the adjoint
 /// system is solved, which would have to be solved again.
 const LIKELY_SHARE: f64 = 0.3;
@@ -122,12 +122,12 @@ pub(super) fn work_on(
     }
     let likely_share = start.pace.map_or(LIKELY_SHARE, |pace| pace.share);
     let mut work = Workspace::default();
-    let fits = Fits { context, solver, near: options.solver_near_the_end(solver), approximation };
+    let fits = Stages::new(context, options.fit.solver, solver, approximation);
     // An adjoint solution is that of a fit to the same points, at hyperparameters close by.
     let mut found = if start.adjoint.is_none() {
-        fits.far_to_go(parts, start.alpha, &params, asked)?
+        fits.far_to_go((parts.prior(), parts.kept()), start.alpha, &params, asked)?
     } else {
-        fits.near_its_end(parts, start.alpha, &params)?
+        fits.near_its_end((parts.prior(), parts.kept()), start.alpha, &params)?
     };
     let mut products = found.info.products;
     let mut adjoint = match start.adjoint {
@@ -171,67 +171,9 @@ pub(super) fn work_on(
             adjoint = Some(solved);
         }
         params.tol = (params.tol * (0.5 * share).max(1e-3)).max(FINEST);
-        found = fits.minimise(parts, Some(found.alpha.view()), fits.near, &params)?;
+        found = fits.refine((parts.prior(), parts.kept()), &found, &params)?;
         products += found.info.products;
         refinements += 1;
-    }
-}
-
-/// The fits of one fold, by the solver for those that have far to go and the one for those near their end.
-struct Fits<'a> {
-    context: &'a Context,
-    solver: Solver,
-    near: Solver,
-    approximation: Option<&'a Arc<LowRankPrior>>,
-}
-
-impl Fits<'_> {
-    fn minimise(
-        &self,
-        parts: &impl FoldParts,
-        from: Option<ArrayView2<'_, f64>>,
-        solver: Solver,
-        params: &SolveParams,
-    ) -> Result<Solution> {
-        minimise(self.context, parts.prior(), parts.kept(), from, solver, params, self.approximation.cloned())
-    }
-
-    /// A fit with far to go; the stretch from the accuracy `asked` of every fit to a finer one is left to the other solver.
-    fn far_to_go(
-        &self,
-        parts: &impl FoldParts,
-        from: Option<ArrayView2<'_, f64>>,
-        params: &SolveParams,
-        asked: f64,
-    ) -> Result<Solution> {
-        let tol = if self.solver == self.near { params.tol } else { asked };
-        let found = self.minimise(parts, from, self.solver, &SolveParams { tol, ..*params })?;
-        if params.tol < tol { self.go_on(parts, &found, self.near, params) } else { Ok(found) }
-    }
-
-    /// A fit that starts near its end; one that gets stuck is relieved by the other solver.
-    fn near_its_end(
-        &self,
-        parts: &impl FoldParts,
-        from: Option<ArrayView2<'_, f64>>,
-        params: &SolveParams,
-    ) -> Result<Solution> {
-        let found = self.minimise(parts, from, self.near, params)?;
-        let stuck = !found.info.converged && self.solver != self.near;
-        if stuck { self.go_on(parts, &found, self.solver, params) } else { Ok(found) }
-    }
-
-    /// Carries a fit on by a solver; its products count too.
-    fn go_on(
-        &self,
-        parts: &impl FoldParts,
-        found: &Solution,
-        solver: Solver,
-        params: &SolveParams,
-    ) -> Result<Solution> {
-        let mut next = self.minimise(parts, Some(found.alpha.view()), solver, params)?;
-        next.info.products += found.info.products;
-        Ok(next)
     }
 }
 

@@ -7,9 +7,9 @@ use super::parameters::ParameterLayout;
 use super::parts::{Beginning, Part, part, parts, start_from_part};
 use crate::context::Context;
 use crate::cv::{CrossValidation, CvOptions};
-use crate::data::{Inputs, check_shape};
+use crate::data::{Inputs, Targets, check_shape};
 use crate::error::{Error, Result};
-use crate::model::ModelSpec;
+use crate::model::{FitInfo, FitOptions, Model, ModelSpec};
 use ndarray::Array2;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -119,6 +119,23 @@ pub struct Learned {
     pub checkpoint_problem: Option<Error>,
     /// Where a fit to all points may start, near its end.
     pub start: Option<Array2<f64>>,
+    /// max|α + g| at which a fit to all points is as accurate as those of the folds were.
+    pub tol: Option<f64>,
+}
+
+impl Learned {
+    /// Fits the model that was learned to all points, starting from the fits of the folds, and at least as accurate as
+    /// these, by which it was judged.
+    pub fn fit(
+        &self,
+        context: &Context,
+        x: &Inputs,
+        targets: Targets,
+        options: &FitOptions,
+    ) -> Result<(Model, FitInfo)> {
+        let start = self.start.as_ref().map(|start| start.view());
+        self.spec.fit_further(context, x, targets, start, self.tol, options)
+    }
 }
 
 /// Learns the hyperparameters of a model by minimising Ψ, from the values that it has.
@@ -173,7 +190,8 @@ pub fn learn(
         (history, checkpoint_problem) = (criterion.history, criterion.checkpoint_problem);
     }
     let spec = layout.with_logarithms(spec, &logarithms)?;
-    Ok(Learned { spec, value, converged, interrupted, history, checkpoint_problem, start: cv.start_for_all() })
+    let (start, tol) = (cv.start_for_all(), cv.tol_for_all(options.cv.accuracy));
+    Ok(Learned { spec, value, converged, interrupted, history, checkpoint_problem, start, tol })
 }
 
 /// Learns from parts of the points, as far as that is of use, and tells where learning from all of them begins. `true` where

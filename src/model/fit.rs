@@ -6,7 +6,7 @@ use crate::data::{Inputs, Targets, check_shape};
 use crate::error::Result;
 use crate::kernel::Precision;
 use crate::likelihood::Softmax;
-use crate::solve::{SolveInfo, SolveParams, Solver, minimise};
+use crate::solve::{SolveInfo, SolveParams, Solver, Stages};
 use ndarray::ArrayView2;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ pub struct FitOptions {
 pub struct FitInfo {
     /// The iteration.
     pub solve: SolveInfo,
+    /// What max|α + g| was to become.
+    pub tol: f64,
     /// Why this solver was taken.
     pub reason: &'static str,
     /// How every kernel matrix is kept.
@@ -35,6 +37,9 @@ pub struct FitInfo {
     /// All of it.
     pub total_time: Duration,
 }
+
+/// Why a fit is the work of two solvers.
+const TWO_SOLVERS: &str = "many classes: lbfgs as far as tol, then newton-cg";
 
 impl ModelSpec {
     /// Fits the model to inputs and targets.
@@ -57,6 +62,19 @@ impl ModelSpec {
         start: Option<ArrayView2<'_, f64>>,
         options: &FitOptions,
     ) -> Result<(Model, FitInfo)> {
+        self.fit_further(context, x, targets, start, None, options)
+    }
+
+    /// Fits the model, and carries the fit on to a finer accuracy where one is given.
+    pub(crate) fn fit_further(
+        &self,
+        context: &Context,
+        x: &Inputs,
+        targets: Targets,
+        start: Option<ArrayView2<'_, f64>>,
+        finer: Option<f64>,
+        options: &FitOptions,
+    ) -> Result<(Model, FitInfo)> {
         options.solve.check()?;
         check_shape("the number of targets must be that of the rows of X", x.rows(), targets.points())?;
         check_shape(
@@ -71,15 +89,17 @@ impl ModelSpec {
             let kernel_time = begun.elapsed();
             let left = context.after_taking(prior.stored_bytes());
             let (solver, pairs, reason) = options.solver.choose(&left, &prior, options.solve.pairs);
-            let params = SolveParams { pairs, ..options.solve };
-            let found = minimise(context, &prior, &Softmax::new(targets), start, solver, &params, None)?;
+            let params =
+                SolveParams { pairs, tol: finer.unwrap_or(f64::INFINITY).min(options.solve.tol), ..options.solve };
+            let (stages, likelihood) = (Stages::new(context, options.solver, solver, None), Softmax::new(targets));
+            let asked = options.solve.tol;
+            let found = stages.far_to_go((&prior, &likelihood), start, &params, asked)?;
+            let reason = if stages.take_turns(params.tol, asked) { TWO_SOLVERS } else { reason };
             let intercepts = prior.intercepts(found.alpha.view());
             let model = Model::new(self.clone(), x.clone(), found.alpha, intercepts)?;
             let representations = prior.blocks().matrices().iter().map(|matrix| matrix.representation()).collect();
-            Ok((
-                model,
-                FitInfo { solve: found.info, reason, representations, kernel_time, total_time: begun.elapsed() },
-            ))
+            let (tol, total_time) = (params.tol, begun.elapsed());
+            Ok((model, FitInfo { solve: found.info, tol, reason, representations, kernel_time, total_time }))
         })
     }
 }

@@ -133,29 +133,27 @@ pub(super) fn fit<'py>(
 ) -> PyResult<(FittedModel, Bound<'py, PyDict>, Option<Bound<'py, PyDict>>)> {
     let options = options.fit_options()?;
     let problem = problem.copy()?;
-    let mut start = start.map(|start| start.as_array().to_owned());
+    let start = start.map(|start| start.as_array().to_owned());
     let learning = learning.map(|learning| learning.copy(options)).transpose()?;
     let keeps = learning.as_ref().is_some_and(|learning| learning.options.keep_on_interrupt);
     let settings = Settings { threads: n_threads, memory_limit, listener, keep_on_interrupt: keeps };
     let (model, scaling, info, learned) = enter(py, &settings, |context| {
-        let Problem { x, targets, mut spec, scaling } = problem.prepare()?;
-        let mut learned = None;
-        let checkpoint = learning.as_ref().and_then(|learning| learning.options.checkpoint.clone());
-        if let Some(learning) = learning {
-            let found = learning.run(context, &spec, &x, &targets)?;
-            if found.interrupted {
-                context.interrupt().clear();
-            }
-            spec = found.spec.clone();
-            start = found.start.clone().or(start);
-            learned = Some(found);
+        let Problem { x, targets, spec, scaling } = problem.prepare()?;
+        let Some(learning) = learning else {
+            let start = start.as_ref().map(|start| start.view());
+            let (model, info) = spec.fit_from(context, &x, targets, start, &options)?;
+            return Ok((model, scaling, info, None));
+        };
+        let learned = learning.run(context, &spec, &x, &targets)?;
+        if learned.interrupted {
+            context.interrupt().clear();
         }
-        let (model, info) = spec.fit_from(context, &x, targets, start.as_ref().map(|start| start.view()), &options)?;
+        let (model, info) = learned.fit(context, &x, targets, &options)?;
         // All of it is in the model now. A file that will not go away is no reason to lose that.
-        if let Some(path) = checkpoint {
+        if let Some(path) = &learning.options.checkpoint {
             let _ = std::fs::remove_file(path);
         }
-        Ok((model, scaling, info, learned))
+        Ok((model, scaling, info, Some(learned)))
     })?;
     let learned = learned.map(|learned| learned_dict(py, &learned)).transpose()?;
     Ok((FittedModel { model, scaling }, info_dict(py, &info)?, learned))
@@ -191,10 +189,10 @@ fn info_dict<'py>(py: Python<'py>, info: &FitInfo) -> PyResult<Bound<'py, PyDict
     let dict = PyDict::new(py);
     dict.set_item("solver", info.solve.solver)?;
     dict.set_item("converged", info.solve.converged)?;
+    dict.set_item("tol", info.tol)?;
     dict.set_item("reason", info.reason)?;
-    let is_newton = info.solve.solver != "lbfgs";
     dict.set_item("steps", info.solve.steps)?;
-    dict.set_item("newton_steps", if is_newton { info.solve.steps } else { 0 })?;
+    dict.set_item("newton_steps", info.solve.newton_steps)?;
     dict.set_item("cg_steps", info.solve.inner_steps)?;
     dict.set_item("products", info.solve.products)?;
     dict.set_item("objective", info.solve.objective)?;

@@ -89,6 +89,8 @@ pub struct SolveInfo {
     pub converged: bool,
     /// Outer steps: Newton steps, or those of L-BFGS.
     pub steps: usize,
+    /// Those of Newton's method among them.
+    pub newton_steps: usize,
     /// Steps of the inner iteration, all told.
     pub inner_steps: usize,
     /// Products with K̃.
@@ -103,6 +105,24 @@ pub struct SolveInfo {
     pub mixing_time: Duration,
     /// One entry for every outer step.
     pub trace: Vec<TracePoint>,
+}
+
+impl SolveInfo {
+    /// Adds what another solver did before this one.
+    pub(crate) fn add_before(&mut self, before: &Self) {
+        let time = before.trace.last().map_or(Duration::ZERO, |last| last.time);
+        let later = |point: &TracePoint| TracePoint {
+            time: time + point.time,
+            products: before.products + point.products,
+            ..*point
+        };
+        self.trace = before.trace.iter().copied().chain(self.trace.iter().map(later)).collect();
+        self.steps += before.steps;
+        self.newton_steps += before.newton_steps;
+        self.inner_steps += before.inner_steps;
+        self.products += before.products;
+        self.mixing_time += before.mixing_time;
+    }
 }
 
 /// The minimum of Φ.

@@ -88,6 +88,7 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
                 solver,
                 converged: false,
                 steps: 0,
+                newton_steps: 0,
                 inner_steps: 0,
                 products: 0,
                 objective: 0.0,

@@ -28,6 +28,7 @@ mod preconditioned;
 mod preconditioner;
 mod root;
 mod solver;
+mod stages;
 mod symmetrised;
 mod systems;
 
@@ -41,5 +42,6 @@ pub use newton::newton;
 pub use preconditioned::PreconditionedCg;
 pub use solver::Solver;
 pub(crate) use solver::minimise;
+pub(crate) use stages::Stages;
 pub use symmetrised::SymmetrisedCg;
 pub use systems::{LinearSystem, SystemInfo, solve_systems};

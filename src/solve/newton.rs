@@ -47,6 +47,7 @@ pub fn newton<L: Likelihood>(
         let length = line_search(likelihood, &iterate.u, &step, &iterate.course(&step)?)?.step;
         iterate.advance(&step, length)?;
     }
+    iterate.info.newton_steps = iterate.info.steps;
     Ok(iterate.finish())
 }
 

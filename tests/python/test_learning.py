@@ -404,3 +404,21 @@ def test_the_automatic_variance_makes_the_scale_of_inputs_irrelevant(rng):
         KernelClassifier(Linear("automatic")).fit(X, y)
     with pytest.raises(ValueError, match="must be a number"):
         KernelClassifier(RBF("auto")).fit(X, y)
+
+
+@pytest.mark.parametrize("classes", [5, 20])
+def test_the_last_fit_is_as_accurate_as_those_that_were_judged(classes):
+    """Easy texts have large learned variances, with which a fit at the default tol stops far from its end."""
+    made = make_taxonomy(600, n_classes=classes, random_state=0)
+    X, y = made.data[::2], made.target[::2]
+    options = {"scale": "auto", "intercept_variance": 0.0, "folds": 3, "solver_options": {"max_products": 3000}}
+    model = KernelClassifier("linear", **options).fit(X, y)
+    assert model.fit_info_["residual"] <= model.fit_info_["tol"] < 1e-5
+
+    def objective(tol):
+        found = KernelClassifier(Linear(model.hyperparameters_["variance"]), learn=False, tol=tol, **options).fit(X, y)
+        return found.fit_info_["objective"]
+
+    lowest = objective(1e-9)
+    assert model.fit_info_["objective"] == pytest.approx(lowest, rel=1e-5)
+    assert objective(1e-3) > 1.01 * lowest
