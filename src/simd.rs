@@ -9,6 +9,16 @@ pub(crate) fn best() -> Arch {
     Arch::new()
 }
 
+/// Every instruction set that this machine has, for tests.
+#[cfg(test)]
+pub(crate) fn all() -> Vec<Arch> {
+    #[cfg(target_arch = "x86_64")]
+    let older = pulp::x86::V3::try_new().map(Arch::V3);
+    #[cfg(not(target_arch = "x86_64"))]
+    let older = None;
+    [Some(best()), older, Some(Arch::Scalar)].into_iter().flatten().collect()
+}
+
 /// Number of doubles in a register.
 pub(crate) fn lanes(arch: Arch) -> usize {
     struct Lanes;

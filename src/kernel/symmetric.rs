@@ -1,7 +1,7 @@
 //! Products with a symmetric matrix given by its tiles, stored or computed as they are needed.
 
 use super::packed::{ENTRIES, TILE};
-use super::thin::TileProduct;
+use super::thin::{TileProduct, fold_lanes};
 use crate::context::Context;
 use crate::data::{check_shape, row_major, row_major_mut};
 use crate::error::Result;
@@ -46,10 +46,10 @@ fn groups(side: usize) -> usize {
     if side >= 128 { 16 } else { 8 }
 }
 
-/// Bytes that the buffers of a product take at most.
+/// Bytes that the buffers of a product take at most; what lanes sum up apart takes less than a row of tiles.
 pub(crate) fn workspace_bytes(points: usize) -> u64 {
     let side = points.div_ceil(TILE);
-    ((groups(side) + 1) * MAX_COLUMNS * side * TILE * size_of::<f64>()) as u64
+    ((groups(side) + 1) * MAX_COLUMNS * (side + 1) * TILE * size_of::<f64>()) as u64
 }
 
 /// out = M S for the leading rows and columns of M, as many as S has rows.
@@ -84,19 +84,22 @@ pub(crate) fn check_corner(points: usize, rows: usize) -> Result<()> {
     check_shape("S must not have more rows than there are points", points, rows.max(points))
 }
 
-/// Columns of S side by side: `first` of them all, `width` with the padding to whole registers, `offset` in a packed
-/// array.
+/// Columns of S: `first` of them all, `width` with the padding to whole registers, `offset` in a packed array. There they lie
+/// side by side, or, where registers lie across the rows of a tile, one behind the other for every row of tiles.
 #[derive(Clone, Copy, Default)]
 struct ColumnBlock {
     first: usize,
     width: usize,
     offset: usize,
+    is_across: bool,
 }
 
-/// Cuts columns into blocks of one or two registers; all figures behind it were measured.
+/// Cuts columns into blocks of one or two registers, and a rest that is taken across, without padding; all figures behind it
+/// were measured.
 ///
-/// A column that is left over needs no padding. Where entries are widened on the way, few passes with two registers are
-/// best; entries in double precision are best passed by with one register, unless two take all columns at once.
+/// Where entries are widened on the way, few passes with two registers are best, and a rest of up to three quarters of a
+/// register is best taken across. Entries in double precision are best passed by with one register, unless two take all
+/// columns at once, and a rest is taken across up to half a register.
 fn column_blocks(
     blocks: &mut [ColumnBlock; MAX_COLUMNS],
     columns: usize,
@@ -105,15 +108,16 @@ fn column_blocks(
     widened: bool,
 ) -> &[ColumnBlock] {
     let (mut count, mut first) = (0, 0);
+    let most_across = if widened { 3 * lanes / 4 } else { lanes / 2 }.max(1);
     while first < columns {
         let left = columns - first;
-        let width = match (left, widened) {
-            (1, _) => 1,
-            (_, true) if left <= lanes + 1 => lanes,
-            (_, false) if left <= lanes || columns > 2 * lanes => lanes,
+        let one_by_one = !widened && columns > 2 * lanes;
+        let width = match left {
+            _ if left <= most_across => left,
+            _ if left <= lanes + most_across || one_by_one => lanes,
             _ => 2 * lanes,
         };
-        blocks[count] = ColumnBlock { first, width, offset: first * rows };
+        blocks[count] = ColumnBlock { first, width, offset: first * rows, is_across: width < lanes };
         count += 1;
         first += width;
     }
@@ -140,30 +144,38 @@ fn multiply_thin<M: SymmetricTiles>(
     // Registers are fetched from whole cache lines only where arrays start at one. Rows come in whole tiles, so the parts
     // of an array start at lines as well.
     let mut packed_buffer = work.take(packed_len + LINE);
-    let mut sums_buffer = work.take(groups * packed_len + LINE);
+    // Only the last block may be taken across; what its lanes sum up apart comes after the sums of a group.
+    let across = blocks.last().filter(|block| block.is_across);
+    let group_len = packed_len + across.map_or(0, |block| block.width * TILE * lanes);
+    let mut sums_buffer = work.take(groups * group_len + LINE);
     let packed = &mut aligned(&mut packed_buffer)[..packed_len];
-    let sums = &mut aligned(&mut sums_buffer)[..groups * packed_len];
+    let sums = &mut aligned(&mut sums_buffer)[..groups * group_len];
     for block in blocks {
         pack(&mut packed[block.offset..block.offset + block.width * rows], s, k, &columns, block);
     }
     let tiles = side * (side + 1) / 2;
-    let done = sums.par_chunks_mut(packed_len).enumerate().try_for_each_init(
+    let done = sums.par_chunks_mut(group_len).enumerate().try_for_each_init(
         || matrix.scratch(),
         |scratch, (group, sums)| {
             sums.fill(0.0);
-            for index in group * tiles / groups..(group + 1) * tiles / groups {
+            let (sums, apart) = sums.split_at_mut(packed_len);
+            let indices = group * tiles / groups..(group + 1) * tiles / groups;
+            for index in indices.clone() {
                 context.check()?;
                 let (i, j) = tile_place(index);
                 match matrix.tile(i, j, scratch) {
-                    Tile::Double(tile) => add_tile(arch, tile, (i, j), blocks, lanes, packed, sums),
-                    Tile::Single(tile) => add_tile(arch, tile, (i, j), blocks, lanes, packed, sums),
+                    Tile::Double(tile) => add_tile(arch, tile, (i, j), blocks, lanes, packed, (sums, apart)),
+                    Tile::Single(tile) => add_tile(arch, tile, (i, j), blocks, lanes, packed, (sums, apart)),
+                }
+                if let Some(block) = across.filter(|_| i == j || index + 1 == indices.end) {
+                    fold_lanes(arch, apart, &mut sums[block.offset + i * TILE * block.width..]);
                 }
             }
             Ok(())
         },
     );
     if done.is_ok() {
-        unpack(out, k, &columns, blocks, sums, packed_len);
+        unpack(out, k, &columns, blocks, sums, group_len);
     }
     work.give(packed_buffer);
     work.give(sums_buffer);
@@ -188,34 +200,39 @@ fn add_tile<T: super::thin::Entry>(
     blocks: &[ColumnBlock],
     lanes: usize,
     packed: &[f64],
-    sums: &mut [f64],
+    (sums, apart): (&mut [f64], &mut [f64]),
 ) {
     for block in blocks {
         let part = TILE * block.width;
         let s = &packed[block.offset..];
         let (before, rest) = sums[block.offset..].split_at_mut(i * part);
+        let out_i = if block.is_across { &mut *apart } else { &mut rest[..part] };
         let out_j = if i == j { &mut [][..] } else { &mut before[j * part..(j + 1) * part] };
-        TileProduct {
-            tile,
-            s_i: &s[i * part..(i + 1) * part],
-            s_j: &s[j * part..(j + 1) * part],
-            out_i: &mut rest[..part],
-            out_j,
-        }
-        .add(arch, block.width, lanes);
+        let (s_i, s_j) = (&s[i * part..(i + 1) * part], &s[j * part..(j + 1) * part]);
+        TileProduct { tile, s_i, s_j, out_i, out_j }.add(arch, block.width, lanes);
     }
 }
 
-/// Copies a block of columns side by side, padded with zeros to its width and to whole tiles.
+/// Copies a block of columns, padded with zeros to its width and to whole tiles.
 fn pack(packed: &mut [f64], s: &[f64], k: usize, columns: &std::ops::Range<usize>, block: &ColumnBlock) {
     let first = columns.start + block.first;
     let used = block.width.min(columns.end - first);
-    let rows = part_len(packed.len() / block.width);
+    let rows = part_len(packed.len() / block.width).next_multiple_of(TILE);
     packed.par_chunks_mut(rows * block.width).enumerate().for_each(|(part, packed)| {
-        for (packed, row) in packed.chunks_mut(block.width).zip(part * rows..) {
-            let filled = s.get(row * k + first..row * k + first + used).unwrap_or_default();
-            packed[..filled.len()].copy_from_slice(filled);
-            packed[filled.len()..].fill(0.0);
+        for (tile, packed) in packed.chunks_mut(TILE * block.width).enumerate() {
+            for a in 0..TILE {
+                let row = part * rows + tile * TILE + a;
+                let filled = s.get(row * k + first..row * k + first + used).unwrap_or_default();
+                if block.is_across {
+                    for c in 0..block.width {
+                        packed[c * TILE + a] = filled.get(c).copied().unwrap_or(0.0);
+                    }
+                } else {
+                    let packed = &mut packed[a * block.width..(a + 1) * block.width];
+                    packed[..filled.len()].copy_from_slice(filled);
+                    packed[filled.len()..].fill(0.0);
+                }
+            }
         }
     });
 }
@@ -236,10 +253,17 @@ fn unpack(
                 let first = columns.start + block.first;
                 let used = block.width.min(columns.end - first);
                 let out = &mut out[first..first + used];
-                let place = block.offset + row * block.width;
-                out.copy_from_slice(&sums[place..place + used]);
-                for group in sums.chunks(group_len).skip(1) {
-                    out.iter_mut().zip(&group[place..place + used]).for_each(|(out, sum)| *out += sum);
+                if block.is_across {
+                    let place = block.offset + row / TILE * TILE * block.width + row % TILE;
+                    for (c, out) in out.iter_mut().enumerate() {
+                        *out = sums[place + c * TILE..].iter().step_by(group_len).sum();
+                    }
+                } else {
+                    let place = block.offset + row * block.width;
+                    out.copy_from_slice(&sums[place..place + used]);
+                    for group in sums.chunks(group_len).skip(1) {
+                        out.iter_mut().zip(&group[place..place + used]).for_each(|(out, sum)| *out += sum);
+                    }
                 }
             }
         }
@@ -358,7 +382,7 @@ mod tests {
                         // Small whole numbers: every order of summation gives the same.
                         let expected = dense.dot(&s);
                         let (s, mut out) = (s.as_slice().unwrap(), vec![f64::NAN; n * k]);
-                        for arch in [simd::best(), Arch::Scalar] {
+                        for arch in simd::all() {
                             out.fill(f64::NAN);
                             let mut work = Workspace::default();
                             multiply_thin(&context, &mut work, arch, &matrix, (&mut out, s, k), 0..k).unwrap();

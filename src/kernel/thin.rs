@@ -70,7 +70,7 @@ impl Entry for f32 {
 }
 
 /// One tile and the parts of S and of the product that belong to it: TILE rows each, all of one width. On the diagonal
-/// `out_j` is empty.
+/// `out_j` is empty. Where columns are fewer than lanes, `out_i` has as many numbers for each of its entries as there are lanes.
 pub(crate) struct TileProduct<'a, T> {
     pub tile: &'a [T],
     pub s_i: &'a [f64],
@@ -80,16 +80,21 @@ pub(crate) struct TileProduct<'a, T> {
 }
 
 impl<T: Entry> TileProduct<'_, T> {
-    /// Adds the product, for parts of one column, or of one or two registers of them.
+    /// Adds the product, for parts of one or two registers of columns, or of fewer columns than a register has lanes: these
+    /// lie one behind the other.
     pub(crate) fn add(self, arch: Arch, columns: usize, lanes: usize) {
-        let registers = if columns == 1 { 0 } else { columns / lanes };
-        match (registers, self.out_j.is_empty()) {
-            (0, false) => arch.dispatch(One::<T, true>(self)),
-            (0, true) => arch.dispatch(One::<T, false>(self)),
-            (1, false) => arch.dispatch(Few::<T, 1, 4, true>(self)),
-            (1, true) => arch.dispatch(Few::<T, 1, 4, false>(self)),
-            (_, false) => arch.dispatch(Few::<T, 2, 2, true>(self)),
-            (_, true) => arch.dispatch(Few::<T, 2, 2, false>(self)),
+        if self.out_j.is_empty() {
+            self.add_to::<false>(arch, columns, lanes);
+        } else {
+            self.add_to::<true>(arch, columns, lanes);
+        }
+    }
+
+    fn add_to<const BOTH: bool>(self, arch: Arch, columns: usize, lanes: usize) {
+        match columns / lanes {
+            0 => arch.dispatch(Across::<T, 2, BOTH>(self)),
+            1 => arch.dispatch(Few::<T, 1, 4, BOTH>(self)),
+            _ => arch.dispatch(Few::<T, 2, 2, BOTH>(self)),
         }
     }
 }
@@ -146,50 +151,69 @@ impl<T: Entry, const V: usize, const R: usize, const BOTH: bool> WithSimd for Fe
     }
 }
 
-/// A single column: registers hold several columns of the tile instead.
-///
-/// Memory binds here, so rows are read one after the other: what the processor fetches ahead on its own follows one stream.
-/// Where matrices lie in a large third-level cache, prefetches across the borders of pages take another tenth off the time,
-/// and a quarter in single precision; several rows at a time gain nothing, or lose.
-struct One<'a, T, const BOTH: bool>(TileProduct<'a, T>);
+/// Fewer columns than a register has lanes, one behind the other: registers hold several columns of the tile instead, so that
+/// none is padded. R rows of the tile are taken at a time. What lanes have summed up is left apart until [`fold_lanes`]: to
+/// add it up after every row of a tile would take as long as the products.
+struct Across<'a, T, const R: usize, const BOTH: bool>(TileProduct<'a, T>);
 
-/// Sums kept apart in a single column, so that no addition waits for the one before.
-const CHAINS: usize = 4;
-
-impl<T: Entry, const BOTH: bool> WithSimd for One<'_, T, BOTH> {
+impl<T: Entry, const R: usize, const BOTH: bool> WithSimd for Across<'_, T, R, BOTH> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let TileProduct { tile, s_i, s_j, out_i, out_j } = self.0;
-        let s_j = S::as_simd_f64s(s_j).0;
-        let registers = s_j.len();
+        let registers = TILE / S::F64_LANES;
+        let columns = s_i.as_chunks::<TILE>().0.iter().zip(S::as_simd_f64s(s_j).0.chunks_exact(registers));
+        let out_i = S::as_mut_simd_f64s(out_i).0;
         let out_j = S::as_mut_simd_f64s(out_j).0;
-        let out_j = &mut out_j[..if BOTH { registers } else { 0 }];
-        let mut buffer = [[0.0; TILE]];
-        for ((row, s_a), out_a) in tile.as_chunks::<TILE>().0.iter().zip(s_i).zip(out_i) {
-            for line in 0..TILE * size_of::<T>() / LINE {
-                prefetch(&row[..], AHEAD + line * LINE);
-            }
-            let row = &T::widen_rows(std::array::from_ref(row), &mut buffer)[0];
-            let row = &S::as_simd_f64s(row).0[..registers];
-            let s_a = simd.splat_f64s(*s_a);
-            let mut sums = [simd.splat_f64s(0.0); CHAINS];
-            for first in (0..registers).step_by(CHAINS) {
-                // By index: an iterator over the sums keeps the compiler from widening entries in registers, and single
-                // precision then takes 1.8 times as long.
-                #[allow(clippy::needless_range_loop)]
-                for c in 0..CHAINS {
-                    let b = first + c;
-                    let m = row[b];
-                    sums[c] = simd.mul_add_e_f64s(m, s_j[b], sums[c]);
+        let lines = R * TILE * size_of::<T>() / LINE;
+        let mut buffer = [[0.0; TILE]; R];
+        for (part, rows) in tile.as_chunks::<TILE>().0.as_chunks::<R>().0.iter().enumerate() {
+            let rows_wide = T::widen_rows(rows, &mut buffer);
+            let rows_wide: [_; R] = std::array::from_fn(|r| &S::as_simd_f64s(&rows_wide[r]).0[..registers]);
+            for (c, (s_a, s_b)) in columns.clone().enumerate() {
+                let s_a: [_; R] = std::array::from_fn(|r| simd.splat_f64s(s_a[part * R + r]));
+                let out_a = &mut out_i[c * TILE + part * R..][..R];
+                let out_b = &mut out_j[if BOTH { c * registers } else { 0 }..][..if BOTH { registers } else { 0 }];
+                let mut sums: [_; R] = std::array::from_fn(|r| out_a[r]);
+                for b in 0..registers {
+                    if c == 0 {
+                        // Lines of memory that R rows take, spread evenly over their registers.
+                        for line in b * lines / registers..(b + 1) * lines / registers {
+                            prefetch(&rows[..], AHEAD + line * LINE);
+                        }
+                    }
+                    let mut sum_b = if BOTH { out_b[b] } else { simd.splat_f64s(0.0) };
+                    for r in 0..R {
+                        let m = rows_wide[r][b];
+                        sums[r] = simd.mul_add_e_f64s(m, s_b[b], sums[r]);
+                        if BOTH {
+                            sum_b = simd.mul_add_e_f64s(m, s_a[r], sum_b);
+                        }
+                    }
                     if BOTH {
-                        out_j[b] = simd.mul_add_e_f64s(m, s_a, out_j[b]);
+                        out_b[b] = sum_b;
                     }
                 }
+                out_a.copy_from_slice(&sums);
             }
-            let sum = sums.into_iter().reduce(|a, b| simd.add_f64s(a, b));
-            *out_a += sum.map_or(0.0, |sum| simd.reduce_sum_f64s(sum));
         }
     }
+}
+
+/// Adds up what lanes have summed up apart, for one row of tiles, and clears it.
+pub(crate) fn fold_lanes(arch: Arch, apart: &mut [f64], out: &mut [f64]) {
+    struct Fold<'a>(&'a mut [f64], &'a mut [f64]);
+    impl WithSimd for Fold<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            for (lanes, out) in S::as_mut_simd_f64s(self.0).0.iter_mut().zip(self.1) {
+                *out += simd.reduce_sum_f64s(*lanes);
+                *lanes = simd.splat_f64s(0.0);
+            }
+        }
+    }
+    arch.dispatch(Fold(apart, out));
 }
