@@ -28,6 +28,10 @@ impl Folds {
     /// Folds of equal size in which the points of every class are spread as evenly as can be. The same seed gives the same
     /// folds. A class with fewer points than there are folds is missing from none of the kept parts but, where it has one
     /// point only, from that in which this point is held out: it has no positive example there, and that is all.
+    ///
+    /// Where points of a class lie is not looked at. Dealing out close ones to different folds makes Ψ depend less on the draw
+    /// (on satimage its standard deviation fell from 17 to 8), but also too low, as every point that is held out then finds
+    /// its neighbours: log loss on test points rose by 0.010, 0.005 and 0.003 on vehicle, segment and vowel.
     pub fn stratified(targets: &Targets, count: usize, seed: u64) -> Result<Self> {
         let points = targets.points();
         if count < 2 || count > points {
