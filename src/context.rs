@@ -67,6 +67,7 @@ pub struct Context {
     listener: Option<Listener>,
     /// Where products of this piece of work meet those of others.
     member: Option<Member>,
+    rough_products: bool,
 }
 
 impl std::fmt::Debug for Context {
@@ -99,19 +100,41 @@ impl Context {
             memory_limit: None,
             listener: None,
             member: None,
+            rough_products: false,
         })
     }
 
     /// The same threads for another piece of work, with its own interrupt flag, limit and listener.
     #[must_use]
     pub fn renewed(&self) -> Self {
-        Self { interrupt: Interrupt::default(), memory_limit: None, listener: None, member: None, ..self.clone() }
+        Self {
+            interrupt: Interrupt::default(),
+            memory_limit: None,
+            listener: None,
+            member: None,
+            rough_products: false,
+            ..self.clone()
+        }
     }
 
     /// The same without anybody who listens.
     #[must_use]
     pub fn without_listener(&self) -> Self {
         Self { listener: None, ..self.clone() }
+    }
+
+    /// The same with products that may be rough, or not: those with matrices that are stored in single precision are then
+    /// summed up in single precision within a tile, which takes half the time where arithmetic binds. Such a product is off
+    /// by a millionth, at random; solvers take it for vectors that are getting smaller, and compute u = K̃α without it.
+    #[must_use]
+    pub fn with_rough_products(&self, rough: bool) -> Self {
+        Self { rough_products: rough, ..self.clone() }
+    }
+
+    /// Whether products may be rough.
+    #[must_use]
+    pub fn has_rough_products(&self) -> bool {
+        self.rough_products
     }
 
     /// A part of this work that runs on one thread of its own, and shares its products with others.

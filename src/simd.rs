@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Arch;
 
 /// The best instruction set of this machine (AVX-512, AVX2 with FMA, NEON, or none), found once.
 pub(crate) fn best() -> Arch {
@@ -17,19 +17,6 @@ pub(crate) fn all() -> Vec<Arch> {
     #[cfg(not(target_arch = "x86_64"))]
     let older = None;
     [Some(best()), older, Some(Arch::Scalar)].into_iter().flatten().collect()
-}
-
-/// Number of doubles in a register.
-pub(crate) fn lanes(arch: Arch) -> usize {
-    struct Lanes;
-    impl WithSimd for Lanes {
-        type Output = usize;
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, _: S) -> usize {
-            S::F64_LANES
-        }
-    }
-    arch.dispatch(Lanes)
 }
 
 /// Runs plain loops compiled for the best instruction set. Sums must be kept apart by hand, as in

@@ -120,6 +120,40 @@ fn rbf_that_is_never_stored() {
 }
 
 #[test]
+fn products_are_rough_only_where_that_is_allowed_and_arithmetic_binds() {
+    let rbf = Rbf::isotropic(1.7).unwrap();
+    let changes = |points: usize, columns: usize| {
+        let (x, s) = (Random::new(1).dense(points, 3), Random::new(2).array((points, columns)));
+        let operator = rbf.operator(&context(), &x, Precision::Single).unwrap();
+        let apply = |rough: bool| {
+            let context = context().with_rough_products(rough);
+            let mut out = Array2::zeros((points, columns));
+            operator.apply(&context, &mut Workspace::default(), out.view_mut(), s.view()).unwrap();
+            out
+        };
+        apply(true) != apply(false)
+    };
+    assert!(changes(257, 1) && changes(257, 10) && changes(257, 70));
+    assert!(changes(2500, 8));
+    assert!(!changes(2500, 5), "memory binds there");
+}
+
+#[test]
+fn what_is_negligible_is_zero_in_single_precision() {
+    let x = Inputs::dense(ndarray::array![[0.0], [1.0], [8.0], [10.0]]).unwrap();
+    let column = |precision| {
+        let operator = Rbf::isotropic(1.0).unwrap().operator(&context(), &x, precision).unwrap();
+        let mut column = [f64::NAN; 4];
+        operator.column(&context(), &mut Workspace::default(), 0, &mut column).unwrap();
+        column
+    };
+    let [double, single] = [Precision::Double, Precision::Single].map(column);
+    assert!(double[2] > 1e-14 && (single[2] / double[2] - 1.0).abs() < 1e-6);
+    assert!(double[3] > 0.0 && double[3] < 1e-21);
+    assert_eq!(single[3].to_bits(), 0);
+}
+
+#[test]
 fn a_matrix_that_does_not_fit_is_not_stored() {
     let x = Random::new(1).dense(4000, 2);
     let rbf = Rbf::isotropic(1.0).unwrap();

@@ -40,7 +40,9 @@ impl<F: PointwiseCovariance> DenseOperator<F> {
             let build = |buffers: &mut TileBuffers, tile: &mut [f64], rows, columns| {
                 function.tile(tile, (points, rows), (points, columns), buffers);
             };
-            operator.stored = Some(PackedSymmetric::build(context, x.rows(), precision, TileBuffers::default, build)?);
+            let largest = function.diagonal(points).iter().fold(0.0, |most: f64, one| most.max(one.abs()));
+            let kept = (precision, largest);
+            operator.stored = Some(PackedSymmetric::build(context, x.rows(), kept, TileBuffers::default, build)?);
         } else {
             context.plan_memory("a product with the kernel matrix, without storing it,", workspace_bytes(x.rows()))?;
         }
@@ -79,6 +81,10 @@ impl<F: PointwiseCovariance> SymmetricTiles for Computed<F> {
             }
         }
         Tile::Double(tile)
+    }
+
+    fn is_single(&self) -> bool {
+        false
     }
 
     fn is_widened(&self) -> bool {

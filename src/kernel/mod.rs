@@ -15,6 +15,7 @@ mod linear;
 mod linear_dense;
 mod linear_groups;
 mod linear_sparse;
+mod number;
 mod operator;
 mod packed;
 mod precomputed;
@@ -23,6 +24,7 @@ mod shuffle;
 mod stationary;
 mod symmetric;
 mod thin;
+mod wide;
 
 pub use blocks::{Block, KernelBlocks};
 pub use columns::OnColumns;

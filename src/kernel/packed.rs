@@ -1,8 +1,8 @@
 //! Storage of a symmetric matrix: one triangle, cut into square tiles.
 
 use super::Shuffle;
+use super::number::Number;
 use super::symmetric::{SymmetricTiles, Tile};
-use super::thin::Entry;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use ndarray::Array1;
@@ -14,7 +14,8 @@ pub(crate) const TILE: usize = 64;
 /// Entries of a tile.
 pub(crate) const ENTRIES: usize = TILE * TILE;
 
-/// How the entries of a stored kernel matrix are kept; sums are always taken in double precision.
+/// How the entries of a stored kernel matrix are kept; sums are taken in double precision, but for rough products
+/// ([`Context::with_rough_products`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
     /// 8 bytes an entry.
@@ -23,6 +24,10 @@ pub enum Precision {
     /// 4 bytes an entry.
     Single,
 }
+
+/// In single precision, an entry that is less than this share of the largest one is kept as zero: products with it would come
+/// below what a float is made for (2⁻¹²⁶), where processors take a hundred times as long.
+pub(super) const NEGLIGIBLE: f64 = 8.673_617_379_884_035e-19; // 2⁻⁶⁰
 
 /// The tiles (i, j) with j ≤ i; every tile is full size, edges are padded with zeros.
 #[derive(Debug)]
@@ -41,17 +46,17 @@ enum TileRows {
 
 impl PackedSymmetric {
     /// Makes the matrix by calling `fill(tile, rows, columns)` for every tile, in parallel; `state` makes a thread's
-    /// scratch.
+    /// scratch. `largest` is the largest entry.
     pub(crate) fn build<S>(
         context: &Context,
         points: usize,
-        precision: Precision,
+        (precision, largest): (Precision, f64),
         state: impl Fn() -> S + Sync + Send,
         fill: impl Fn(&mut S, &mut [f64], Range<usize>, Range<usize>) + Sync + Send,
     ) -> Result<Self> {
         let rows = match precision {
-            Precision::Double => TileRows::Double(fill_rows(context, points, state, fill)?),
-            Precision::Single => TileRows::Single(fill_rows(context, points, state, fill)?),
+            Precision::Double => TileRows::Double(fill_rows(context, points, 0.0, state, fill)?),
+            Precision::Single => TileRows::Single(fill_rows(context, points, NEGLIGIBLE * largest, state, fill)?),
         };
         Ok(Self { points, rows })
     }
@@ -118,7 +123,7 @@ impl PackedSymmetric {
 }
 
 /// Exchanges points a and b: the entries (a, c) and (b, c) for all c, where (a, b) itself stays.
-fn swap_points<T: Entry>(rows: &mut [Vec<T>], points: usize, (a, b): (usize, usize)) {
+fn swap_points<T: Number>(rows: &mut [Vec<T>], points: usize, (a, b): (usize, usize)) {
     // Diagonal tiles are stored in full, so entries within one have two places; `upper` is the mirrored one.
     let place = |i: usize, j: usize| (i / TILE, j / TILE * ENTRIES + i % TILE * TILE + j % TILE);
     let get = |rows: &[Vec<T>], i: usize, j: usize| {
@@ -160,8 +165,12 @@ impl SymmetricTiles for PackedSymmetric {
         }
     }
 
-    fn is_widened(&self) -> bool {
+    fn is_single(&self) -> bool {
         matches!(self.rows, TileRows::Single(_))
+    }
+
+    fn is_widened(&self) -> bool {
+        self.is_single()
     }
 
     /// Measured at 1024 and 4435 points with 64 to 512 columns: both ways are within a sixth of each other, the library
@@ -177,9 +186,10 @@ pub(crate) fn tile_range(points: usize, i: usize) -> Range<usize> {
 }
 
 /// Allocates and fills all rows of tiles, refusing politely where there is not enough memory.
-fn fill_rows<T: Entry, S>(
+fn fill_rows<T: Number, S>(
     context: &Context,
     points: usize,
+    least: f64,
     state: impl Fn() -> S + Sync + Send,
     fill: impl Fn(&mut S, &mut [f64], Range<usize>, Range<usize>) + Sync + Send,
 ) -> Result<Vec<Vec<T>>> {
@@ -199,7 +209,8 @@ fn fill_rows<T: Entry, S>(
             fill(state, values, height, width.clone());
             row.resize((j + 1) * ENTRIES, T::default());
             for (tile, values) in row[j * ENTRIES..].chunks_mut(TILE).zip(values.chunks(width.len())) {
-                tile.iter_mut().zip(values).for_each(|(entry, &value)| *entry = T::narrow(value));
+                let kept = |value: f64| if value.abs() < least { 0.0 } else { value };
+                tile.iter_mut().zip(values).for_each(|(entry, &value)| *entry = T::narrow(kept(value)));
             }
         }
         Ok(row)

@@ -90,7 +90,7 @@ impl StoredOperator {
             let part = matrix.slice(s![rows, columns]);
             tile.iter_mut().zip(part).for_each(|(tile, value)| *tile = *value);
         };
-        Ok(Self { matrix: PackedSymmetric::build(context, n, precision, || (), fill)? })
+        Ok(Self { matrix: PackedSymmetric::build(context, n, (precision, largest), || (), fill)? })
     }
 }
 

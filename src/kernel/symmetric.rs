@@ -1,15 +1,15 @@
 //! Products with a symmetric matrix given by its tiles, stored or computed as they are needed.
 
-use super::packed::{ENTRIES, TILE};
-use super::thin::{TileProduct, fold_lanes};
+use super::number::{Entry, Number, doubles_for, lanes, numbers};
+use super::packed::TILE;
+use super::thin::{TileProduct, add_up_lanes};
+use super::wide::multiply_wide;
 use crate::context::Context;
 use crate::data::{check_shape, row_major, row_major_mut};
 use crate::error::Result;
 use crate::parallel::part_len;
 use crate::simd;
 use crate::workspace::Workspace;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::Arch;
 use rayon::prelude::*;
@@ -31,6 +31,9 @@ pub(crate) trait SymmetricTiles: Sync {
 
     fn tile<'a>(&'a self, i: usize, j: usize, scratch: &'a mut Self::Scratch) -> Tile<'a>;
 
+    /// Whether entries are stored in single precision.
+    fn is_single(&self) -> bool;
+
     /// Whether entries are not fetched from memory in double precision, but made: from single precision, or altogether.
     fn is_widened(&self) -> bool;
 
@@ -40,6 +43,12 @@ pub(crate) trait SymmetricTiles: Sync {
 
 /// Columns that are multiplied in one pass over the tiles; their products take this many times [`groups`] columns.
 const MAX_COLUMNS: usize = 64;
+
+/// Rough products have so many columns at least, or so few points that matrices come from a cache. Else memory binds: half the
+/// arithmetic gains little (a sixth with five columns of six matrices in turn, n = 4435), and the steps that rounding costs
+/// solvers as much (a seventh, on satimage).
+const ROUGH_FROM: usize = 8;
+const CACHED_POINTS: usize = 2300;
 
 /// Into how many groups the tiles are cut. Each has its own sums, which are added in the end, in order.
 fn groups(side: usize) -> usize {
@@ -69,12 +78,31 @@ pub(crate) fn multiply<M: SymmetricTiles>(
         return Ok(());
     }
     let (s, out) = (row_major("S", &s)?, row_major_mut("the product", &mut out)?);
+    let arithmetic_binds = k >= ROUGH_FROM || n <= CACHED_POINTS;
+    if context.has_rough_products() && matrix.is_single() && arithmetic_binds {
+        multiply_as::<M, f32>(context, work, matrix, (out, s, k))
+    } else {
+        multiply_as::<M, f64>(context, work, matrix, (out, s, k))
+    }
+}
+
+/// The same with sums over tiles of a certain precision; those over all tiles are in double precision.
+fn multiply_as<M: SymmetricTiles, N: Number>(
+    context: &Context,
+    work: &mut Workspace,
+    matrix: &M,
+    (out, s, k): (&mut [f64], &[f64], usize),
+) -> Result<()>
+where
+    f64: Entry<N>,
+    f32: Entry<N>,
+{
     if k >= matrix.wide_from() {
-        return multiply_wide(context, matrix, out, s, k);
+        return multiply_wide::<M, N>(context, work, matrix, (out, s, k));
     }
     for start in (0..k).step_by(MAX_COLUMNS) {
         let columns = start..(start + MAX_COLUMNS).min(k);
-        multiply_thin(context, work, simd::best(), matrix, (&mut *out, s, k), columns)?;
+        multiply_thin::<M, N>(context, work, simd::best(), matrix, (&mut *out, s, k), columns)?;
     }
     Ok(())
 }
@@ -125,30 +153,37 @@ fn column_blocks(
 }
 
 /// A few columns: every tile is fetched once and used for both of its places.
-fn multiply_thin<M: SymmetricTiles>(
+fn multiply_thin<M: SymmetricTiles, N: Number>(
     context: &Context,
     work: &mut Workspace,
     arch: Arch,
     matrix: &M,
     (out, s, k): (&mut [f64], &[f64], usize),
     columns: std::ops::Range<usize>,
-) -> Result<()> {
+) -> Result<()>
+where
+    f64: Entry<N>,
+    f32: Entry<N>,
+{
     let n = s.len() / k;
     let side = n.div_ceil(TILE);
     let rows = side * TILE;
-    let lanes = simd::lanes(arch);
+    let lanes = lanes::<N>(arch);
     let mut room = [ColumnBlock::default(); MAX_COLUMNS];
-    let blocks = column_blocks(&mut room, columns.len(), lanes, rows, matrix.is_widened());
+    let blocks = column_blocks(&mut room, columns.len(), lanes, rows, matrix.is_widened() && !N::NEEDS_OWN);
     let packed_len: usize = blocks.iter().map(|block| block.width * rows).sum();
     let groups = groups(side);
     // Registers are fetched from whole cache lines only where arrays start at one. Rows come in whole tiles, so the parts
     // of an array start at lines as well.
-    let mut packed_buffer = work.take(packed_len + LINE);
-    // Only the last block may be taken across; what its lanes sum up apart comes after the sums of a group.
+    let mut packed_buffer = work.take(doubles_for::<N>(packed_len) + LINE);
+    // Only the last block may be taken across; what its lanes sum up apart comes after the sums of a group, and then what
+    // a tile has of its own.
     let across = blocks.last().filter(|block| block.is_across);
-    let group_len = packed_len + across.map_or(0, |block| block.width * TILE * lanes);
+    let apart_len = across.map_or(0, |block| block.width * TILE * lanes);
+    let own_len = if N::NEEDS_OWN { blocks.iter().map(|block| block.width * TILE).max().unwrap_or(0) } else { 0 };
+    let group_len = packed_len + doubles_for::<N>(apart_len + 2 * own_len);
     let mut sums_buffer = work.take(groups * group_len + LINE);
-    let packed = &mut aligned(&mut packed_buffer)[..packed_len];
+    let packed = &mut numbers::<N>(aligned(&mut packed_buffer))[..packed_len];
     let sums = &mut aligned(&mut sums_buffer)[..groups * group_len];
     for block in blocks {
         pack(&mut packed[block.offset..block.offset + block.width * rows], s, k, &columns, block);
@@ -158,17 +193,20 @@ fn multiply_thin<M: SymmetricTiles>(
         || matrix.scratch(),
         |scratch, (group, sums)| {
             sums.fill(0.0);
-            let (sums, apart) = sums.split_at_mut(packed_len);
+            let (sums, rest) = sums.split_at_mut(packed_len);
+            let (apart, own) = numbers::<N>(rest).split_at_mut(apart_len);
+            let (own_i, own_j) = own.split_at_mut(own_len);
+            let mut sums = Sums { total: sums, apart, own: [own_i, own_j] };
             let indices = group * tiles / groups..(group + 1) * tiles / groups;
             for index in indices.clone() {
                 context.check()?;
                 let (i, j) = tile_place(index);
                 match matrix.tile(i, j, scratch) {
-                    Tile::Double(tile) => add_tile(arch, tile, (i, j), blocks, lanes, packed, (sums, apart)),
-                    Tile::Single(tile) => add_tile(arch, tile, (i, j), blocks, lanes, packed, (sums, apart)),
+                    Tile::Double(tile) => add_tile(arch, tile, (i, j), blocks, lanes, packed, &mut sums),
+                    Tile::Single(tile) => add_tile(arch, tile, (i, j), blocks, lanes, packed, &mut sums),
                 }
                 if let Some(block) = across.filter(|_| i == j || index + 1 == indices.end) {
-                    fold_lanes(arch, apart, &mut sums[block.offset + i * TILE * block.width..]);
+                    add_up_lanes(arch, sums.apart, &mut sums.total[block.offset + i * TILE * block.width..]);
                 }
             }
             Ok(())
@@ -192,29 +230,42 @@ fn aligned(buffer: &mut [f64]) -> &mut [f64] {
     if offset < LINE { &mut buffer[offset..] } else { buffer }
 }
 
+/// The sums of a group of tiles.
+struct Sums<'a, N> {
+    total: &'a mut [f64],
+    /// What lanes sum up apart over a row of tiles.
+    apart: &'a mut [N],
+    /// What a tile has of its own, for its rows and for its columns.
+    own: [&'a mut [N]; 2],
+}
+
 /// Adds what one tile gives to the sums of its group.
-fn add_tile<T: super::thin::Entry>(
+fn add_tile<T: Entry<N>, N: Number>(
     arch: Arch,
     tile: &[T],
     (i, j): (usize, usize),
     blocks: &[ColumnBlock],
     lanes: usize,
-    packed: &[f64],
-    (sums, apart): (&mut [f64], &mut [f64]),
+    packed: &[N],
+    Sums { total, apart, own: [own_i, own_j] }: &mut Sums<'_, N>,
 ) {
     for block in blocks {
         let part = TILE * block.width;
         let s = &packed[block.offset..];
-        let (before, rest) = sums[block.offset..].split_at_mut(i * part);
-        let out_i = if block.is_across { &mut *apart } else { &mut rest[..part] };
-        let out_j = if i == j { &mut [][..] } else { &mut before[j * part..(j + 1) * part] };
+        let (before, rest) = total[block.offset..].split_at_mut(i * part);
+        let sums_i = if block.is_across { &mut [][..] } else { &mut rest[..part] };
+        let sums_j = if i == j { &mut [][..] } else { &mut before[j * part..(j + 1) * part] };
+        let out_i = if block.is_across { &mut **apart } else { N::place(sums_i, own_i) };
+        let out_j = N::place(sums_j, own_j);
         let (s_i, s_j) = (&s[i * part..(i + 1) * part], &s[j * part..(j + 1) * part]);
         TileProduct { tile, s_i, s_j, out_i, out_j }.add(arch, block.width, lanes);
+        N::settle(arch, sums_i, own_i);
+        N::settle(arch, sums_j, own_j);
     }
 }
 
 /// Copies a block of columns, padded with zeros to its width and to whole tiles.
-fn pack(packed: &mut [f64], s: &[f64], k: usize, columns: &std::ops::Range<usize>, block: &ColumnBlock) {
+fn pack<N: Number>(packed: &mut [N], s: &[f64], k: usize, columns: &std::ops::Range<usize>, block: &ColumnBlock) {
     let first = columns.start + block.first;
     let used = block.width.min(columns.end - first);
     let rows = part_len(packed.len() / block.width).next_multiple_of(TILE);
@@ -225,12 +276,12 @@ fn pack(packed: &mut [f64], s: &[f64], k: usize, columns: &std::ops::Range<usize
                 let filled = s.get(row * k + first..row * k + first + used).unwrap_or_default();
                 if block.is_across {
                     for c in 0..block.width {
-                        packed[c * TILE + a] = filled.get(c).copied().unwrap_or(0.0);
+                        packed[c * TILE + a] = filled.get(c).map_or(N::default(), |&s| N::factor(s));
                     }
                 } else {
                     let packed = &mut packed[a * block.width..(a + 1) * block.width];
-                    packed[..filled.len()].copy_from_slice(filled);
-                    packed[filled.len()..].fill(0.0);
+                    packed.iter_mut().zip(filled).for_each(|(packed, &s)| *packed = N::factor(s));
+                    packed[filled.len()..].fill(N::default());
                 }
             }
         }
@@ -268,61 +319,6 @@ fn unpack(
             }
         }
     });
-}
-
-/// Tiles that are laid side by side, and below each other, for one call of the library.
-const WIDE_TILES: usize = 16;
-const HIGH_TILES: usize = 2;
-
-/// Many columns: arithmetic binds, so rows of tiles are laid out in full and go through the library.
-fn multiply_wide<M: SymmetricTiles>(context: &Context, matrix: &M, out: &mut [f64], s: &[f64], k: usize) -> Result<()> {
-    let n = s.len() / k;
-    let side = n.div_ceil(TILE);
-    let make = || (matrix.scratch(), vec![0.0; HIGH_TILES * WIDE_TILES * ENTRIES]);
-    out.par_chunks_mut(HIGH_TILES * TILE * k).enumerate().try_for_each_init(make, |(scratch, panel), (block, out)| {
-        let height = out.len() / k;
-        let rows = block * HIGH_TILES..(block * HIGH_TILES + HIGH_TILES).min(side);
-        let mut out = MatMut::from_row_major_slice_mut(out, height, k);
-        for start in (0..side).step_by(WIDE_TILES) {
-            context.check()?;
-            let end = (start + WIDE_TILES).min(side);
-            let columns = start * TILE..(end * TILE).min(n);
-            let width = (end - start) * TILE;
-            for (high, i) in rows.clone().enumerate() {
-                for j in start..end {
-                    let target = &mut panel[(high * width + j - start) * TILE..];
-                    match matrix.tile(i.max(j), i.min(j), scratch) {
-                        Tile::Double(tile) => lay_out(target, width, tile, j > i),
-                        Tile::Single(tile) => lay_out(target, width, tile, j > i),
-                    }
-                }
-            }
-            let panel = MatRef::from_row_major_slice(&panel[..rows.len() * TILE * width], rows.len() * TILE, width);
-            let s = MatRef::from_row_major_slice(&s[columns.start * k..columns.end * k], columns.len(), k);
-            let accumulate = if start == 0 { Accum::Replace } else { Accum::Add };
-            matmul(out.as_mut(), accumulate, panel.submatrix(0, 0, height, columns.len()), s, 1.0, Par::Seq);
-        }
-        Ok(())
-    })
-}
-
-/// Copies a tile, or its transpose, into a wider row-major array.
-fn lay_out<T: super::thin::Entry>(panel: &mut [f64], width: usize, tile: &[T], transpose: bool) {
-    let rows = tile.as_chunks::<TILE>().0;
-    if transpose {
-        // Eight columns of the tile at a time: their lines stay in the cache while they are read across.
-        for start in (0..TILE).step_by(8) {
-            for (a, row) in rows.iter().enumerate() {
-                for b in start..start + 8 {
-                    panel[b * width + a] = row[b].widen();
-                }
-            }
-        }
-    } else {
-        for (panel, row) in panel.chunks_mut(width).zip(rows) {
-            panel.iter_mut().zip(row).for_each(|(wide, entry)| *wide = entry.widen());
-        }
-    }
 }
 
 /// Row and column of the tile with the given index, when tiles are counted row after row.
@@ -374,7 +370,7 @@ mod tests {
                         let places = rows.flat_map(|i| columns.clone().map(move |j| (i, j)));
                         tile.iter_mut().zip(places).for_each(|(value, (i, j))| *value = entry(i, j));
                     };
-                let matrix = PackedSymmetric::build(&context, points, precision, || (), fill).unwrap();
+                let matrix = PackedSymmetric::build(&context, points, (precision, 11.0), || (), fill).unwrap();
                 for n in [points, points.div_ceil(2)] {
                     let dense = Array2::from_shape_fn((n, n), |(i, j)| entry(i, j));
                     for k in columns.clone() {
@@ -382,15 +378,27 @@ mod tests {
                         // Small whole numbers: every order of summation gives the same.
                         let expected = dense.dot(&s);
                         let (s, mut out) = (s.as_slice().unwrap(), vec![f64::NAN; n * k]);
-                        for arch in simd::all() {
+                        let expected = expected.as_slice().unwrap();
+                        let mut work = Workspace::default();
+                        let mut check = |told: String, multiply: &mut dyn FnMut(&mut Workspace, &mut [f64])| {
                             out.fill(f64::NAN);
-                            let mut work = Workspace::default();
-                            multiply_thin(&context, &mut work, arch, &matrix, (&mut out, s, k), 0..k).unwrap();
-                            assert_eq!(out, expected.as_slice().unwrap(), "n = {n}, k = {k}, {arch:?}");
+                            multiply(&mut work, &mut out);
+                            assert_eq!(out, expected, "n = {n}, k = {k}, {told}");
+                        };
+                        for arch in simd::all() {
+                            check(format!("{arch:?}"), &mut |work, out| {
+                                multiply_thin::<_, f64>(&context, work, arch, &matrix, (out, s, k), 0..k).unwrap();
+                            });
+                            check(format!("rough, {arch:?}"), &mut |work, out| {
+                                multiply_thin::<_, f32>(&context, work, arch, &matrix, (out, s, k), 0..k).unwrap();
+                            });
                         }
-                        out.fill(f64::NAN);
-                        multiply_wide(&context, &matrix, &mut out, s, k).unwrap();
-                        assert_eq!(out, expected.as_slice().unwrap(), "n = {n}, k = {k}, wide");
+                        check("wide".into(), &mut |work, out| {
+                            multiply_wide::<_, f64>(&context, work, &matrix, (out, s, k)).unwrap();
+                        });
+                        check("wide, rough".into(), &mut |work, out| {
+                            multiply_wide::<_, f32>(&context, work, &matrix, (out, s, k)).unwrap();
+                        });
                     }
                 }
             }

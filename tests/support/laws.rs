@@ -18,7 +18,7 @@ fn product(context: &Context, operator: &dyn KernelOperator, s: &Array2<f64>) ->
 }
 
 /// Symmetry, linearity, many columns = one at a time, diagonal, agreement with M itself and with prediction at the
-/// training points, gradient = finite difference, single against double precision, any number of threads.
+/// training points, gradient = finite difference, single against double precision, rough products, any number of threads.
 /// `reference` is M computed entry by entry.
 pub fn check_kernel_operator_laws(
     context: &Context,
@@ -69,11 +69,18 @@ pub fn check_kernel_operator_laws(
     }
     let single = covariance.operator(context, x, Precision::Single).unwrap();
     close(&product(context, single.as_ref(), &a), &ma, 1e-6, "single precision");
+    let rough = product(&context.with_rough_products(true), single.as_ref(), &a);
+    close(&rough, &ma, 1e-6, "a rough product");
+    for threads in [1, 3] {
+        let other = Context::new(Some(threads)).unwrap().with_rough_products(true);
+        assert_eq!(product(&other, single.as_ref(), &a), rough, "{threads} threads give a rough product other bits");
+        assert_eq!(product(&other, operator, &a), ma, "only single precision may be rough");
+    }
     check_corners(context, covariance, x, reference, &a);
     check_kernel_gradient(context, covariance, x, &a, &b);
 }
 
-/// The product alone, for many sizes: agreement with the matrix in both precisions, and one column at a time.
+/// The product alone, for many sizes: agreement with the matrix in both precisions, and where it is rough.
 pub fn check_products(
     context: &Context,
     covariance: &dyn Covariance,
@@ -85,7 +92,10 @@ pub fn check_products(
     let s = Random::new(n as u64 * 1000 + columns as u64).array((n, columns));
     let expected = reference.dot(&s);
     let scale = 1.0 + reference.iter().fold(0.0, |m: f64, v| m.max(v.abs())) * n as f64;
-    for (precision, tol) in [(Precision::Double, 1e-13), (Precision::Single, 1e-6)] {
+    for (precision, rough, tol) in
+        [(Precision::Double, false, 1e-13), (Precision::Single, false, 1e-6), (Precision::Single, true, 1e-6)]
+    {
+        let context = &context.with_rough_products(rough);
         let operator = covariance.operator(context, x, precision).unwrap();
         let difference = max_difference(&product(context, operator.as_ref(), &s), &expected);
         let name = operator.representation();
