@@ -108,6 +108,28 @@ proptest! {
     }
 
     #[test]
+    fn rough_products_change_nothing_that_counts(seed in any::<u64>(), tree in any::<bool>(), soft in any::<bool>()) {
+        let problem = problem(seed, tree, 1, soft, false);
+        for method in [FoldMethod::Batched, FoldMethod::Shuffled] {
+            let options = CvOptions { accuracy: 1e-4, ..options(method, Solver::NewtonCg, 1e-4) };
+            let evaluate = |threads: usize, rough: bool| {
+                let context = Context::new(Some(threads)).unwrap().with_rough_products(rough);
+                let mut prior = problem.spec.prior(&context, &problem.x, Precision::Single).unwrap();
+                let mut cv = CrossValidation::new(problem.targets.clone(), problem.folds.clone()).unwrap();
+                let found = cv.evaluate(&context, &mut prior, &options, true).unwrap();
+                assert!(found.info.converged);
+                let gradient = gradient(&context, &prior, &found.e, &found.f.unwrap()).unwrap();
+                (found.value, problem.layout().gradient(&gradient))
+            };
+            let (exact, rough) = (evaluate(2, false), evaluate(2, true));
+            prop_assert!((exact.0 - rough.0).abs() <= 1e-5 * exact.0, "{} against {}", exact.0, rough.0);
+            let most = 1e-3 * exact.0;
+            prop_assert!(exact.1.iter().zip(&rough.1).all(|(a, b)| (a - b).abs() <= most), "{exact:?} {rough:?}");
+            prop_assert_eq!(evaluate(1, true), rough);
+        }
+    }
+
+    #[test]
     fn all_ways_through_the_folds_agree(
         seed in any::<u64>(), tree in any::<bool>(), kernels in 1_usize..=2,
         (soft, weighted) in (any::<bool>(), any::<bool>()),

@@ -222,7 +222,8 @@ impl FoldParts for InPlace<'_> {
             return Ok(HeldOut { value, g, influence: None, products: 0 });
         }
         let mut image = Array2::zeros(g.raw_dim());
-        self.prior.apply(context, work, image.view_mut(), g.view())?;
+        // As u, this is a product from which all others start.
+        self.prior.apply(&context.with_rough_products(false), work, image.view_mut(), g.view())?;
         let of_held_out = (&g * &image).sum();
         Ok(HeldOut { value, g, influence: Some((image, of_held_out)), products: 1 })
     }

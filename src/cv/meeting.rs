@@ -30,6 +30,8 @@ struct State {
     most_running: usize,
     /// What every fold wants to have multiplied, and then the product.
     requests: Vec<Option<Vec<f64>>>,
+    /// Whether some of them may not be rough.
+    exactly: bool,
     answers: Vec<Option<Result<Vec<f64>>>>,
     work: Workspace,
 }
@@ -41,6 +43,7 @@ impl Meeting {
             running: 0,
             most_running: context.threads(),
             requests: (0..folds).map(|_| None).collect(),
+            exactly: false,
             answers: (0..folds).map(|_| None).collect(),
             work: Workspace::default(),
         };
@@ -107,6 +110,7 @@ impl Member {
         prior: &JointPrior,
         mut out: ArrayViewMut2<'_, f64>,
         s: ArrayView2<'_, f64>,
+        may_be_rough: bool,
     ) -> Result<()> {
         check_shape("the columns of S must be the classes", prior.classes(), s.ncols())?;
         let mut state = self.meeting.lock();
@@ -114,6 +118,7 @@ impl Member {
         let mut request = state.work.take(s.len());
         request.copy_from_slice(row_major("S", &s)?);
         state.requests[self.fold] = Some(request);
+        state.exactly |= !may_be_rough;
         state.multiply_if_all_are_there(&self.meeting.context, prior);
         self.meeting.changed.notify_all();
         let answer = loop {
@@ -139,6 +144,8 @@ impl State {
         if asking.is_empty() || asking.len() < self.present {
             return;
         }
+        let exactly = std::mem::take(&mut self.exactly);
+        let context = &context.with_rough_products(context.has_rough_products() && !exactly);
         let done = context.install(|| self.multiply(context, prior, &asking));
         if let Err(error) = done {
             asking.iter().for_each(|&fold| self.answers[fold] = Some(Err(error.clone())));

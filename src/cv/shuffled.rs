@@ -57,7 +57,9 @@ impl FoldParts for Corner<'_> {
         wants_influence: bool,
     ) -> Result<HeldOut> {
         self.prior.lead(None);
-        let result = self.with_all_points(context, work, found, wants_influence);
+        // As u, these are products from which all others start.
+        let exact = context.with_rough_products(false);
+        let result = self.with_all_points(&exact, work, found, wants_influence);
         self.prior.lead(Some(self.first));
         result
     }

@@ -37,6 +37,9 @@ const LAST_LEVEL: usize = 1;
 const SINGLE_ACCURACY: f64 = 1e-4;
 const SINGLE_ERROR: f64 = 1e-2;
 
+/// Products may be rough from so many points on: with fewer they take no time worth saving.
+const ROUGH_FROM: usize = 1000;
+
 /// A slope is seen where the error of the gradient is at most about so many times as large: what is known of the error is a
 /// bound, and mostly far above the error itself.
 const SEEN: f64 = 10.0;
@@ -101,18 +104,19 @@ impl<'a> Criterion<'a> {
     }
 
     /// How the matrices of some hyperparameters are kept: in single precision, for half the memory and less time, where
-    /// nobody can tell the difference.
-    fn precision(&self, spec: &ModelSpec) -> Result<Precision> {
+    /// nobody can tell the difference; and whether products may be rough, which they may be for the same reason.
+    fn precision(&self, spec: &ModelSpec) -> Result<(Precision, bool)> {
         let given = self.task.options.cv;
         if given.accuracy < SINGLE_ACCURACY {
-            return Ok(given.fit.precision);
+            return Ok((given.fit.precision, false));
         }
         // Rounding adds a matrix of random entries to K; its largest eigenvalue goes with √n, and is to be small beside I.
         let means = spec.covariances.iter().map(|covariance| covariance.mean_variance(self.x, None));
         let means = means.collect::<Result<Vec<_>>>()?;
         let largest = spec.blocks.iter().map(|block| block.variance * means[block.matrix]).fold(0.0, f64::max);
         let error = f64::from(f32::EPSILON) * largest * (self.x.rows() as f64).sqrt();
-        Ok(if error <= SINGLE_ERROR { Precision::Single } else { given.fit.precision })
+        let rough = self.x.rows() >= ROUGH_FROM;
+        Ok(if error <= SINGLE_ERROR { (Precision::Single, rough) } else { (given.fit.precision, false) })
     }
 
     /// Adds the penalty of a normal prior on the logarithms.
@@ -152,7 +156,7 @@ impl Objective for Criterion<'_> {
         }
         let begun = Instant::now();
         let spec = self.task.layout.with_logarithms(self.task.spec, logarithms)?;
-        let precision = self.precision(&spec)?;
+        let (precision, rough) = self.precision(&spec)?;
         let mut prior = self.prior(&spec, precision)?;
         let kernel_time = begun.elapsed();
         let (given, level) = (self.task.options.cv, LEVELS[self.level]);
@@ -160,7 +164,7 @@ impl Objective for Criterion<'_> {
         let mut options = CvOptions { fit: FitOptions { solve, ..given.fit }, ..given };
         let of_last = self.history.last().map_or(f64::INFINITY, accuracy_to_see);
         options.accuracy = (level.gradient * given.accuracy).min(of_last).max(given.accuracy);
-        let quiet = self.task.context.without_listener();
+        let quiet = self.task.context.without_listener().with_rough_products(rough);
         let mut evaluation = Evaluation { kernel_time, ..Evaluation::new(logarithms) };
         loop {
             let found = self.cv.evaluate(&quiet, &mut prior, &options, true)?;

@@ -80,7 +80,7 @@ impl JointPrior {
         check_shape("the columns of S must be the classes, once or several times", 0, width % self.classes())?;
         check_shape("the columns of the product must be those of S", width, out.ncols())?;
         if let Some(member) = context.member() {
-            return member.multiply(self, out, s);
+            return member.multiply(self, out, s, context.has_rough_products());
         }
         if self.mixing.is_identity() {
             self.blocks.apply(context, work, out.view_mut(), s)?;

@@ -230,7 +230,8 @@ impl<'a, L: Likelihood> Iterate<'a, L> {
         if self.alpha.iter().all(|a| *a == 0.0) {
             self.u.fill(0.0);
         } else {
-            self.prior.apply(context, &mut self.work, self.u.view_mut(), self.alpha.view())?;
+            let exact = context.with_rough_products(false);
+            self.prior.apply(&exact, &mut self.work, self.u.view_mut(), self.alpha.view())?;
             self.info.products += 1;
         }
         self.fresh = true;
