@@ -21,7 +21,8 @@ pub struct LearnOptions {
     pub cv: CvOptions,
     /// Largest number of evaluations of Ψ.
     pub max_evaluations: usize,
-    /// Learning ends when steps lower Ψ by less than this share of it.
+    /// Learning ends when steps lower Ψ by less than this share of it; from 1000 points on also where that is by less than a
+    /// twentieth for every hyperparameter, and than ten times this share.
     pub tolerance: f64,
     /// Learning begins with a part of the points, of so many at least; `None` to begin with all of them.
     pub smallest_part: Option<usize>,
