@@ -8,7 +8,7 @@ use ndarray::{Array1, Array2};
 use nuptse::cv::{CrossValidation, CvOptions, FoldMethod, Folds, gradient};
 use nuptse::data::{Inputs, Targets};
 use nuptse::kernel::{Block, Covariance, Linear, Precision, Rbf};
-use nuptse::learn::{LearnOptions, ParameterLayout, learn};
+use nuptse::learn::{LearnOptions, Learned, ParameterLayout, learn};
 use nuptse::model::{FitOptions, ModelSpec, Solver};
 use nuptse::prior::{Flat, Mixing, Tree};
 use nuptse::solve::{PreconditionerUse, SolveParams};
@@ -320,6 +320,48 @@ fn a_learned_model_is_fitted_as_accurately_as_its_folds_were() {
         assert!(info.solve.converged && info.solve.residual <= tol.min(asked));
         assert!((info.tol - tol.min(asked)).abs() < 1e-12 * tol);
     }
+}
+
+#[test]
+fn a_fit_that_begins_roughly_ends_as_accurately() {
+    let mut random = Random::new(14);
+    let (x, targets) = stripes(&mut random, 1000);
+    let folds = Folds::stratified(&targets, 3, 0).unwrap();
+    let spec = ModelSpec::shared(3, Rbf::isotropic(0.5).unwrap(), 10.0);
+    let layout = ParameterLayout::new(&spec, vec![0; 3], false).unwrap();
+    let mut cv = CrossValidation::new(targets.clone(), folds.clone()).unwrap();
+    let options = LearnOptions { max_evaluations: 1, ..LearnOptions::default() };
+    let mut found = learn(&context(), &spec, &layout, &x, &mut cv, &options).unwrap();
+    assert!(found.begins_roughly);
+    let fit_options = |precision| FitOptions {
+        solve: SolveParams { tol: 1e-7, ..SolveParams::default() },
+        precision,
+        ..FitOptions::default()
+    };
+    let fit = |found: &Learned, precision| {
+        let (model, info) = found.fit(&context(), &x, targets.clone(), &fit_options(precision)).unwrap();
+        assert!(info.solve.converged && info.solve.residual <= 1e-7);
+        (model.alpha().to_owned(), info)
+    };
+    let (alpha, info) = fit(&found, Precision::Double);
+    let (_, single) = fit(&found, Precision::Single);
+    found.begins_roughly = false;
+    let (plain, plain_info) = fit(&found, Precision::Double);
+    assert!((alpha - &plain).iter().all(|difference| difference.abs() < 1e-6));
+    assert_eq!(info.representations, plain_info.representations);
+    assert!(info.solve.trace.is_sorted_by_key(|point| (point.products, point.time)), "both fits count");
+    assert!(info.solve.products > info.solve.trace.last().unwrap().products.max(plain_info.solve.products));
+    assert_eq!(single.representations, ["stored in single precision"]);
+    let few = FitOptions { solve: SolveParams { max_products: 12, ..SolveParams::default() }, ..FitOptions::default() };
+    found.begins_roughly = true;
+    let (_, info) = found.fit(&context(), &x, targets.clone(), &few).unwrap();
+    assert!(info.solve.products <= 13, "{} products", info.solve.products);
+
+    // What has no large matrix begins as it goes on.
+    let spec = ModelSpec::shared(3, Linear, 1.0);
+    let layout = ParameterLayout::new(&spec, vec![0; 3], false).unwrap();
+    let mut cv = CrossValidation::new(targets.clone(), folds).unwrap();
+    assert!(!learn(&context(), &spec, &layout, &x, &mut cv, &options).unwrap().begins_roughly);
 }
 
 #[test]

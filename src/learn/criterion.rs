@@ -65,6 +65,24 @@ pub(super) struct Task<'a> {
     pub begun: Instant,
 }
 
+impl Task<'_> {
+    /// How the matrices of some hyperparameters are kept: in single precision, for half the memory and less time, where
+    /// nobody can tell the difference; and whether products may be rough, which they may be for the same reason.
+    pub(super) fn precision(&self, spec: &ModelSpec, x: &Inputs) -> Result<(Precision, bool)> {
+        let given = self.options.cv;
+        if given.accuracy < SINGLE_ACCURACY {
+            return Ok((given.fit.precision, false));
+        }
+        // Rounding adds a matrix of random entries to K; its largest eigenvalue goes with √n, and is to be small beside I.
+        let means = spec.covariances.iter().map(|covariance| covariance.mean_variance(x, None));
+        let means = means.collect::<Result<Vec<_>>>()?;
+        let largest = spec.blocks.iter().map(|block| block.variance * means[block.matrix]).fold(0.0, f64::max);
+        let error = f64::from(f32::EPSILON) * largest * (x.rows() as f64).sqrt();
+        let rough = x.rows() >= MANY_POINTS;
+        Ok(if error <= SINGLE_ERROR { (Precision::Single, rough) } else { (given.fit.precision, false) })
+    }
+}
+
 /// Ψ as a function of the logarithms.
 pub(super) struct Criterion<'a> {
     task: &'a Task<'a>,
@@ -115,22 +133,6 @@ impl<'a> Criterion<'a> {
         }
     }
 
-    /// How the matrices of some hyperparameters are kept: in single precision, for half the memory and less time, where
-    /// nobody can tell the difference; and whether products may be rough, which they may be for the same reason.
-    fn precision(&self, spec: &ModelSpec) -> Result<(Precision, bool)> {
-        let given = self.task.options.cv;
-        if given.accuracy < SINGLE_ACCURACY {
-            return Ok((given.fit.precision, false));
-        }
-        // Rounding adds a matrix of random entries to K; its largest eigenvalue goes with √n, and is to be small beside I.
-        let means = spec.covariances.iter().map(|covariance| covariance.mean_variance(self.x, None));
-        let means = means.collect::<Result<Vec<_>>>()?;
-        let largest = spec.blocks.iter().map(|block| block.variance * means[block.matrix]).fold(0.0, f64::max);
-        let error = f64::from(f32::EPSILON) * largest * (self.x.rows() as f64).sqrt();
-        let rough = self.x.rows() >= MANY_POINTS;
-        Ok(if error <= SINGLE_ERROR { (Precision::Single, rough) } else { (given.fit.precision, false) })
-    }
-
     /// Adds the penalty of a normal prior on the logarithms.
     fn penalise(&self, logarithms: &[f64], value: &mut f64, gradient: &mut [f64]) {
         for ((log, gradient), (mean, deviation)) in logarithms.iter().zip(gradient).zip(&self.task.options.prior) {
@@ -168,7 +170,7 @@ impl Objective for Criterion<'_> {
         }
         let begun = Instant::now();
         let spec = self.task.layout.with_logarithms(self.task.spec, logarithms)?;
-        let (precision, rough) = self.precision(&spec)?;
+        let (precision, rough) = self.task.precision(&spec, self.x)?;
         let mut prior = self.prior(&spec, precision)?;
         let kernel_time = begun.elapsed();
         let (given, level) = (self.task.options.cv, LEVELS[self.level]);

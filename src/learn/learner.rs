@@ -9,7 +9,9 @@ use crate::context::Context;
 use crate::cv::{CrossValidation, CvOptions};
 use crate::data::{Inputs, Targets, check_shape};
 use crate::error::{Error, Result};
+use crate::kernel::Precision;
 use crate::model::{FitInfo, FitOptions, Model, ModelSpec};
+use crate::solve::SolveParams;
 use ndarray::Array2;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -122,6 +124,9 @@ pub struct Learned {
     pub start: Option<Array2<f64>>,
     /// max|α + g| at which a fit to all points is as accurate as those of the folds were.
     pub tol: Option<f64>,
+    /// Whether such a fit begins with rough products, as those of the folds do: large kernel matrices in double precision
+    /// come from memory in twice the time, and there is next to nothing left to do with them then.
+    pub begins_roughly: bool,
 }
 
 impl Learned {
@@ -134,8 +139,20 @@ impl Learned {
         targets: Targets,
         options: &FitOptions,
     ) -> Result<(Model, FitInfo)> {
+        let fit = |context: &Context, start, targets, options: &FitOptions| {
+            self.spec.fit_further(context, x, targets, start, self.tol, options)
+        };
         let start = self.start.as_ref().map(|start| start.view());
-        self.spec.fit_further(context, x, targets, start, self.tol, options)
+        if !self.begins_roughly || options.precision == Precision::Single {
+            return fit(context, start, targets, options);
+        }
+        let rough = FitOptions { precision: Precision::Single, ..*options };
+        let (begun, before) = fit(&context.with_rough_products(true), start, targets.clone(), &rough)?;
+        let left = options.solve.max_products.saturating_sub(before.solve.products).max(1);
+        let rest = FitOptions { solve: SolveParams { max_products: left, ..options.solve }, ..*options };
+        let (model, mut info) = fit(context, Some(begun.alpha()), targets, &rest)?;
+        info.add_before(&before);
+        Ok((model, info))
     }
 }
 
@@ -191,8 +208,10 @@ pub fn learn(
         (history, checkpoint_problem) = (criterion.history, criterion.checkpoint_problem);
     }
     let spec = layout.with_logarithms(spec, &logarithms)?;
+    let stores_matrices = spec.covariances.iter().any(|covariance| covariance.is_pairwise());
+    let begins_roughly = stores_matrices && task.precision(&spec, x)?.1;
     let (start, tol) = (cv.start_for_all(), cv.tol_for_all(options.cv.accuracy));
-    Ok(Learned { spec, value, converged, interrupted, history, checkpoint_problem, start, tol })
+    Ok(Learned { spec, value, converged, interrupted, history, checkpoint_problem, start, tol, begins_roughly })
 }
 
 /// Learns from parts of the points, as far as that is of use, and tells where learning from all of them begins. `true` where

@@ -38,6 +38,15 @@ pub struct FitInfo {
     pub total_time: Duration,
 }
 
+impl FitInfo {
+    /// Adds what a fit took that this one started from.
+    pub(crate) fn add_before(&mut self, before: &Self) {
+        self.solve.add_before(&before.solve);
+        self.kernel_time += before.kernel_time;
+        self.total_time += before.total_time;
+    }
+}
+
 /// Why a fit is the work of two solvers.
 const TWO_SOLVERS: &str = "many classes: lbfgs as far as tol, then newton-cg";
 
