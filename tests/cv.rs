@@ -365,6 +365,36 @@ fn a_fit_that_begins_roughly_ends_as_accurately() {
 }
 
 #[test]
+fn what_is_learned_suits_all_points_and_its_folds_the_points_that_they_keep() {
+    let mut random = Random::new(15);
+    let (x, targets) = stripes(&mut random, 90);
+    let spec = ModelSpec::shared(3, Rbf::isotropic(1.0).unwrap(), 5.0);
+    let layout = ParameterLayout::new(&spec, vec![0; 3], true).unwrap();
+    let carried = layout.for_share(&spec, &[1.0, 2.0, 3.0], 0.5);
+    assert_eq!((carried[0], carried[2]), (1.0, 3.0), "variances are not about how much is known");
+    assert!((carried[1] - (2.0 - 0.25 * 2.0_f64.ln())).abs() < 1e-12, "{carried:?}");
+
+    let fit = options(FoldMethod::Auto, Solver::Auto, 1e-7);
+    for count in [2, 5] {
+        let folds = Folds::stratified(&targets, count, 0).unwrap();
+        let problem = Problem { x: x.clone(), targets: targets.clone(), folds, spec: spec.clone() };
+        let mut cv = CrossValidation::new(targets.clone(), problem.folds.clone()).unwrap();
+        let layout = problem.layout();
+        let around = |(i, &log): (usize, &f64)| if i == 3 { (log - 9.0, log + 9.0) } else { (log, log) };
+        let bounds = layout.logarithms(&spec).iter().enumerate().map(around).collect();
+        let accurate = LearnOptions { cv: fit, tolerance: 1e-7, bounds, ..LearnOptions::default() };
+        let found = learn(&context(), &spec, &layout, &x, &mut cv, &accurate).unwrap();
+        let of_all = layout.logarithms(&found.spec);
+        let of_folds = layout.for_share(&spec, &of_all, 1.0 - 1.0 / count as f64);
+        let (value, slopes) = problem.evaluate(&context(), &of_folds, &fit);
+        assert!((value - found.value).abs() < 1e-6 * value, "{value} and {}", found.value);
+        assert!(slopes[3].abs() < 1e-4 * value, "{slopes:?}");
+        // With the width of all points, the folds do worse.
+        assert!(problem.evaluate(&context(), &of_all, &fit).0 > value);
+    }
+}
+
+#[test]
 fn bounds_and_priors_on_hyperparameters_are_kept() {
     let mut random = Random::new(12);
     let (x, targets) = stripes(&mut random, 90);
@@ -379,6 +409,8 @@ fn bounds_and_priors_on_hyperparameters_are_kept() {
     let fixed =
         run(LearnOptions { bounds: vec![(5.0_f64.ln(), 5.0_f64.ln()), (-9.0, 9.0)], ..LearnOptions::default() });
     assert!((fixed[0] - 5.0_f64.ln()).abs() < 1e-12);
+    let narrow = run(LearnOptions { bounds: vec![(-9.0, 9.0), (0.5, 0.5)], ..LearnOptions::default() });
+    assert!((narrow[1] - 0.5).abs() < 1e-12, "bounds are of the model, not of its folds: {narrow:?}");
     let tight = run(LearnOptions { prior: vec![(7.0, 1e-3), (0.0, 10.0)], ..LearnOptions::default() });
     assert!((tight[0] - 7.0).abs() < 0.01, "{tight:?}");
 }

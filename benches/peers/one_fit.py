@@ -3,6 +3,7 @@
 `fit.py` and others run it, with the number of threads in the environment. A description has
 
 - `data`: the name of a data set; `rows`: take so many training rows only, at random; `standardise`: scale the columns;
+  `seed`: cut a tabular set into training and test points at random, by this seed;
   `features`: "tf-idf" for texts instead of counts of unit norm; `documents`, `classes`: the size of the synthetic sets,
 - `method`: one of METHODS, and `options`, its arguments,
 - `tree_scores`: give the scores of trees too, for the most probable classes and for decisions of least expected loss,
@@ -37,6 +38,7 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from tabular import SIZES, tabular
 
 import nuptse
 from nuptse import metrics
@@ -188,6 +190,8 @@ def load(description):
         p = taxonomy(description["documents"], description["classes"])
     elif name == "newsgroups_part":
         p = newsgroups_part(description.get("features"))
+    elif name in SIZES and "seed" in description:
+        p = Problem(*tabular(name, DATA, description["seed"]))
     elif name in (loaders := {"satimage": satimage, "mnist": mnist, "digits": digits}):
         p = loaders[name]()
     else:

@@ -140,8 +140,8 @@ class KernelClassifier(InterpretationMixin, ClassifierMixin, BaseEstimator):  # 
     hyperparameters_ : dict
         Every hyperparameter by name.
     cv_value_ : float
-        The cross-validation criterion at the learned hyperparameters; nan where learning was interrupted before it was
-        evaluated on all points.
+        The cross-validation criterion at the learned hyperparameters, the folds with the slightly wider kernels that
+        suit the points that they keep; nan where learning was interrupted before it was evaluated on all points.
     history_ : list of dict
         Every evaluation of the criterion on all points while learning: value, hyperparameters, gradient, products,
         seconds.

@@ -15,6 +15,9 @@ pub struct Parameter {
     pub name: String,
     /// Its value, not the logarithm.
     pub value: f64,
+    /// What suits n points goes with n to this power, as far as is known: learning carries it from the points that folds
+    /// keep to all of them.
+    pub growth: f64,
 }
 
 impl Parameter {

@@ -43,8 +43,9 @@ impl Covariance for WeightedLinear {
     }
 
     fn parameters(&self) -> Vec<Parameter> {
-        let name = |(group, &value): (usize, &f64)| Parameter { name: format!("weight[{group}]"), value };
-        self.weights.iter().enumerate().map(name).collect()
+        let parameter =
+            |(group, &value): (usize, &f64)| Parameter { name: format!("weight[{group}]"), value, growth: 0.0 };
+        self.weights.iter().enumerate().map(parameter).collect()
     }
 
     fn with_parameters(&self, values: &[f64]) -> Result<Arc<dyn Covariance>> {

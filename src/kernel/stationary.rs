@@ -13,6 +13,11 @@ use ndarray::{Array1, ArrayView1, ArrayView2, ArrayViewMut2};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// More points show finer structure, so widths fall with their number, as bandwidths do: as n^(−1/(4+D)) for smooth functions of
+/// D inputs, which makes w grow as n^(2/(4+D)). This is that of four inputs, as points of many inputs mostly lie about something
+/// of few; on the data sets of `benches/results/learning.md` what was learned grew about so.
+const WIDTH_GROWTH: f64 = 0.25;
+
 /// The inverse squared widths w.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Widths {
@@ -207,10 +212,14 @@ impl<P: Profile> Covariance for Stationary<P> {
 
     fn parameters(&self) -> Vec<Parameter> {
         match &self.widths {
-            Widths::Shared(w) => vec![Parameter { name: "inverse_width".into(), value: *w }],
+            Widths::Shared(w) => vec![Parameter { name: "inverse_width".into(), value: *w, growth: WIDTH_GROWTH }],
             Widths::PerInput(w) => {
-                let name = |d| format!("inverse_width[{d}]");
-                w.iter().enumerate().map(|(d, w)| Parameter { name: name(d), value: *w }).collect()
+                let parameter = |(d, &value): (usize, &f64)| Parameter {
+                    name: format!("inverse_width[{d}]"),
+                    value,
+                    growth: WIDTH_GROWTH,
+                };
+                w.iter().enumerate().map(parameter).collect()
             }
         }
     }

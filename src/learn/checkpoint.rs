@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::Xxh3;
 
 const KIND: &str = "checkpoint";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Writing may take this share of the time.
 const SHARE_OF_TIME: u32 = 20;
 

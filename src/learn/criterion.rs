@@ -62,10 +62,20 @@ pub(super) struct Task<'a> {
     pub spec: &'a ModelSpec,
     pub layout: &'a ParameterLayout,
     pub options: &'a LearnOptions,
+    /// Number of all points.
+    pub points: usize,
     pub begun: Instant,
 }
 
 impl Task<'_> {
+    /// The model that folds of so many of the points are fitted with. What is learned is to suit all points, so widths are
+    /// carried from there to the points that folds keep: else two folds would be blamed for what three do better.
+    fn spec_of_folds(&self, logarithms: &[f64], points: usize, folds: usize) -> Result<ModelSpec> {
+        let kept = points as f64 * (1.0 - 1.0 / folds as f64);
+        let carried = self.layout.for_share(self.spec, logarithms, kept / self.points as f64);
+        self.layout.with_logarithms(self.spec, &carried)
+    }
+
     /// How the matrices of some hyperparameters are kept: in single precision, for half the memory and less time, where
     /// nobody can tell the difference; and whether products may be rough, which they may be for the same reason.
     pub(super) fn precision(&self, spec: &ModelSpec, x: &Inputs) -> Result<(Precision, bool)> {
@@ -169,7 +179,7 @@ impl Objective for Criterion<'_> {
             return Ok(self.take_down(evaluation));
         }
         let begun = Instant::now();
-        let spec = self.task.layout.with_logarithms(self.task.spec, logarithms)?;
+        let spec = self.task.spec_of_folds(logarithms, self.x.rows(), self.cv.folds().count())?;
         let (precision, rough) = self.task.precision(&spec, self.x)?;
         let mut prior = self.prior(&spec, precision)?;
         let kernel_time = begun.elapsed();

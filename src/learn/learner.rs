@@ -57,8 +57,9 @@ impl Default for LearnOptions {
 /// On fewer points an evaluation takes so little time that there is nothing to gain by a part of them.
 const SMALLEST_PART: usize = 1000;
 /// How far a logarithm may go on a part. A few points may say that an input counts for nothing; where its width is next to
-/// zero so is the slope, and all points together could not bring it back.
-const RANGE_OF_PART: f64 = 6.907_755_278_982_137; // ln 10³
+/// zero so is the slope, and all points together could not bring it back. Of 48 small problems with a width for each of two
+/// inputs, 5 ended more than 0.2 % above where learning from all points did (16 as far below); with 10³, 8 did.
+const RANGE_OF_PART: f64 = 4.605_170_185_988_092; // ln 10²
 /// Evaluations on a part are made up to this number, whatever is asked for on all points: they take little time.
 const PART_EVALUATIONS: usize = 40;
 
@@ -183,7 +184,7 @@ pub fn learn(
         }
         None => None,
     };
-    let task = Task { context, spec, layout, options, begun: Instant::now() };
+    let task = Task { context, spec, layout, options, points: x.rows(), begun: Instant::now() };
     let recorded = checkpoint.as_ref().and_then(|checkpoint| checkpoint.beginning().cloned());
     let (beginning, mut interrupted) = match recorded {
         Some(recorded) => (recorded, false),

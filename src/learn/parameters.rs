@@ -71,6 +71,20 @@ impl ParameterLayout {
         })
     }
 
+    /// The vector that suits a share of the points, from that which suits all of them ([`Parameter::growth`]).
+    ///
+    /// [`Parameter::growth`]: crate::kernel::Parameter::growth
+    #[must_use]
+    pub fn for_share(&self, spec: &ModelSpec, logarithms: &[f64], share: f64) -> Vec<f64> {
+        let mut carried = logarithms.to_vec();
+        let shapes = spec.covariances.iter().flat_map(|covariance| covariance.parameters());
+        // Variances and the intercept variance stay: they are about functions, not about what is known of them.
+        for (log, shape) in carried.iter_mut().skip(self.groups).zip(shapes) {
+            *log += shape.growth * share.ln();
+        }
+        carried
+    }
+
     /// The derivatives of Ψ with respect to the vector.
     #[must_use]
     pub fn gradient(&self, of_all: &CvGradient) -> Vec<f64> {
