@@ -179,7 +179,9 @@ pub fn learn(
         Some(path) => {
             // More evaluations may be asked for when the first ones did not suffice.
             let compared = LearnOptions { max_evaluations: 0, checkpoint: None, ..options.clone() };
-            let told = format!("{spec:?} {layout:?} {bounds:?} {compared:?}");
+            // What was evaluated with other widths in the folds is no part of this.
+            let of_half = layout.for_share(spec, &given, 0.5);
+            let told = format!("{spec:?} {layout:?} {bounds:?} {compared:?} {of_half:?}");
             Some(Checkpoint::open(path.clone(), fingerprint(x, cv, &told), cv)?)
         }
         None => None,
