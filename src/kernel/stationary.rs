@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// More points show finer structure, so widths fall with their number, as bandwidths do: as n^(−1/(4+D)) for smooth functions of
 /// D inputs, which makes w grow as n^(2/(4+D)). This is that of four inputs, as points of many inputs mostly lie about something
-/// of few; on the data sets of `benches/results/learning.md` what was learned grew about so.
+/// of few; on the data sets of `benches/results/learning.md` the median of what was learned grew so.
 const WIDTH_GROWTH: f64 = 0.25;
 
 /// The inverse squared widths w.
